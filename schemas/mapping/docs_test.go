@@ -64,24 +64,55 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// example is a mapping of docs/mappings.
+type example struct {
+	*testing.T
+	mapping *Mapping
+}
+
+func exampleOf(t *testing.T, name string) example {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/mappings/" + name)
+	must(t, err)
+	m, err := Parse(name, text)
+	must(t, err)
+	return example{t, m}
+}
+
+// from returns a log as emitted by a source.
+func (e example) from(source string, l Log) Log {
+	e.Helper()
+	role, ok := e.mapping.Role(source)
+	if l.Role = role; !ok {
+		e.Fatalf("no source %s", source)
+	}
+	return l
+}
+
+// has checks the effects of a transaction, with alice and bob by their names.
+func (e example) has(tx []Log, want ...string) {
+	e.Helper()
+	var got []string
+	for _, effect := range mapped(e, e.mapping.Compile(), tx...) {
+		words := effect.Kind.String()
+		for _, v := range effect.Values() {
+			words += " " + v.Name + "=" + v.Text
+		}
+		got = append(got, strings.NewReplacer(alice.Hex(), "alice", bob.Hex(), "bob").Replace(words))
+	}
+	if !slices.Equal(got, want) {
+		e.Errorf("the effects are\n%q, want\n%q", got, want)
+	}
+}
+
 // TestRenzo checks the effects of logs as the contracts of Renzo emit them, by the example of the page: only ETH counts,
 // and a claim names its request in a struct.
 func TestRenzo(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/mappings/renzo.yaml")
-	must(t, err)
-	m, err := Parse("renzo.yaml", text)
-	must(t, err)
+	m := exampleOf(t, "renzo.yaml")
 	native, token := common.HexToAddress("0xEeeeeEeeeEeEeeEeEeEeeEEEeeeeEeeeeeeeEEeE"), common.Address{1}
-	from := func(source string, l Log) Log {
-		role, ok := m.Role(source)
-		if l.Role = role; !ok {
-			t.Fatalf("no source %s", source)
-		}
-		return l
-	}
 	deposit := func(of common.Address) Log {
-		return from("manager", emitted("Deposit(address,address,uint256,uint256,uint256)", 0, alice, of, 100, 97, 12))
+		return m.from("manager", emitted("Deposit(address,address,uint256,uint256,uint256)", 0, alice, of, 100, 97, 12))
 	}
 	// The topic is that of the chain, as published by an indexer of this event.
 	if topic := deposit(token).Topics[0]; topic !=
@@ -89,31 +120,60 @@ func TestRenzo(t *testing.T) {
 		t.Errorf("the topic of deposits is %s", topic)
 	}
 	claim := func(of common.Address) Log {
-		return from("queue", emitted("WithdrawRequestClaimed((address,uint256,uint256,uint256,uint256))", 0, of, 5, 39, 40,
-			1700000000))
+		return m.from("queue", emitted("WithdrawRequestClaimed((address,uint256,uint256,uint256,uint256))", 0, of, 5, 39,
+			40, 1700000000))
 	}
-	tx := []Log{
+	m.has([]Log{
 		deposit(common.Address{}), deposit(token),
-		from("queue", emitted("WithdrawRequestCreated(uint256,address,address,uint256,uint256,uint256)", 1, 4, bob, native,
-			20, 19, 0)),
-		from("queue", emitted("WithdrawRequestCreated(uint256,address,address,uint256,uint256,uint256,bool,uint256)", 1, 5,
-			alice, native, 41, 40, 0, 1, 7)),
-		from("queue", emitted("WithdrawRequestCreated(uint256,address,address,uint256,uint256,uint256,bool,uint256)", 1, 6,
-			alice, token, 41, 40, 0, 1, 7)),
+		m.from("queue", emitted("WithdrawRequestCreated(uint256,address,address,uint256,uint256,uint256)", 1, 4, bob,
+			native, 20, 19, 0)),
+		m.from("queue", emitted("WithdrawRequestCreated(uint256,address,address,uint256,uint256,uint256,bool,uint256)", 1,
+			5, alice, native, 41, 40, 0, 1, 7)),
+		m.from("queue", emitted("WithdrawRequestCreated(uint256,address,address,uint256,uint256,uint256,bool,uint256)", 1,
+			6, alice, token, 41, 40, 0, 1, 7)),
 		claim(native), claim(token),
+	},
+		"deposit key=1677721602 owner=alice sender=alice assets=100 shares=97 attribution="+common.Hash{31: 12}.Hex(),
+		"requested key=4 owner=bob receiver=bob shares=19 estimate=20",
+		"requested key=5 owner=alice receiver=alice shares=40 estimate=41", "claimed key=5 assets=39")
+}
+
+// TestLido checks the effects of logs in the order in which the contracts of Lido emit them, by the example of the page:
+// the shares of a deposit are in the log of their mint, and requests are funded up to an id.
+func TestLido(t *testing.T) {
+	t.Parallel()
+	m := exampleOf(t, "lido.yaml")
+	minted := func(to common.Address, shares int) Log {
+		return emitted("TransferShares(address,address,uint256)", 2, common.Address{}, to, shares)
 	}
-	var got []string
-	for _, e := range mapped(t, m.Compile(), tx...) {
-		words := e.Kind.String()
-		for _, v := range e.Values() {
-			words += " " + v.Name + "=" + v.Text
+	submitted := func(sender common.Address, assets int, referral common.Address) Log {
+		return emitted("Submitted(address,uint256,address)", 1, sender, assets, referral)
+	}
+	m.has([]Log{submitted(alice, 100, bob), minted(alice, 80), submitted(bob, 50, common.Address{}),
+		emitted("TransferShares(address,address,uint256)", 2, alice, bob, 7), minted(bob, 40)},
+		"deposit key=1677721602 owner=alice sender=alice assets=100 shares=80 attribution="+
+			common.BytesToHash(bob[:]).Hex(), "deposit key=1677721602 owner=bob sender=bob assets=50 shares=40")
+	queue := func(l Log) Log { return m.from("queue", l) }
+	requested := queue(emitted("WithdrawalRequested(uint256,address,address,uint256,uint256)", 3, 7, bob, alice, 60, 48))
+	finalized := queue(emitted("WithdrawalsFinalized(uint256,uint256,uint256,uint256,uint256)", 2, 5, 7, 150, 120,
+		1700000000))
+	rebased := emitted("TokenRebased(uint256,uint256,uint256,uint256,uint256,uint256,uint256)", 1, 1700000000, 86400, 400,
+		500, 401, 510, 1)
+	claimed := queue(emitted("WithdrawalClaimed(uint256,address,address,uint256)", 3, 7, bob, alice, 59))
+	m.has([]Log{requested, finalized, minted(bob, 1), rebased, claimed,
+		queue(emitted("Transfer(address,address,uint256)", 3, alice, bob, 7))},
+		"requested key=7 owner=alice shares=48 estimate=60 group=7", "settled assets=150 shares=120 count=3", "funded up_to_key=7",
+		"valuation total_assets=510 total_supply=401", "claimed key=7 owner=bob receiver=alice assets=59")
+	// The topics are those of the chain, as published by indexers of these events.
+	for topic, l := range map[string]Log{
+		"0xf0cb471f23fb74ea44b8252eb1881a2dca546288d9f6e90d1a0e82fe0ed342ab": requested,
+		"0x197874c72af6a06fb0aa4fab45fd39c7cb61ac0992159872dc3295207da7e9eb": finalized,
+		"0x6ad26c5e238e7d002799f9a5db07e81ef14e37386ae03496d7a7ef04713e145b": claimed,
+		"0xff08c3ef606d198e316ef5b822193c489965899eb4e3c248cea1a4626c3eda50": rebased,
+		"0x96a25c8ce0baabc1fdefd93e9ed25d8e092a3332f3aa9a41722b5697231d1d1a": submitted(alice, 1, bob),
+	} {
+		if l.Topics[0] != common.HexToHash(topic) {
+			t.Errorf("the topic %s is not that of the chain, %s", l.Topics[0], topic)
 		}
-		got = append(got, strings.NewReplacer(alice.Hex(), "alice", bob.Hex(), "bob").Replace(words))
-	}
-	want := []string{"deposit key=1677721602 owner=alice sender=alice assets=100 shares=97 attribution=" +
-		common.Hash{31: 12}.Hex(), "requested key=4 owner=bob receiver=bob shares=19 estimate=20",
-		"requested key=5 owner=alice receiver=alice shares=40 estimate=41", "claimed key=5 assets=39"}
-	if !slices.Equal(got, want) {
-		t.Errorf("the effects are\n%q, want\n%q", got, want)
 	}
 }
