@@ -124,9 +124,14 @@ func (d *Description) Lacks(kind Kind, field Fields) bool {
 	return slices.ContainsFunc(d.Ranges, func(r Range) bool { return r.Mapping.lacks(kind, field) })
 }
 
-// Emits reports whether a rule of the vault emits an effect of a kind.
+// Emits reports whether a rule for a source that the vault has emits an effect of a kind.
 func (d *Description) Emits(kind Kind) bool {
-	return slices.ContainsFunc(d.Ranges, func(r Range) bool { return r.Mapping.emits(kind) })
+	for _, rule := range d.rules() {
+		if slices.ContainsFunc(rule.effects, func(e emission) bool { return e.kind == kind }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Derives reports whether a valuation or a sample of the vault lacks an amount, which follows from the others and from

@@ -262,8 +262,9 @@ func TestKinds(t *testing.T) {
 }
 
 // TestCompanionOfAnAbsentSource: a log of a source that the vault does not have completes no log, so it adds no
-// capability, and the logs of a transaction need not be mapped together.
+// capability, and the logs of a transaction need not be mapped together. Its own effects are none of the vault.
 func TestCompanionOfAnAbsentSource(t *testing.T) {
+	t.Parallel()
 	m, err := Parse("gated", []byte(`preset: gated
 sources: {vault: required, gateway: optional}
 events:
@@ -275,13 +276,18 @@ events:
       source: gateway
       match: {shares: $shares}
       set: {partner: $partner}
+  - on: Minted(uint256 shares)
+    source: gateway
+    emit: supply
+    set: {shares: $shares}
 `))
 	must(t, err)
 	for _, roles := range [][]Source{{{Role: "vault"}}, {{Role: "vault"}, {Role: "gateway"}}} {
 		d := Description{Sources: roles, Ranges: []Range{{To: math.MaxUint64, Mapping: m}}}
-		if has := len(roles) > 1; d.Capabilities().Partners != has || d.Compile().Companions() != has {
-			t.Errorf("with %d sources: partners %t, companions %t", len(roles), d.Capabilities().Partners,
-				d.Compile().Companions())
+		if has := len(roles) > 1; d.Capabilities().Partners != has || d.Compile().Companions() != has ||
+			d.Emits(Supply) != has {
+			t.Errorf("with %d sources: partners %t, companions %t, supply %t", len(roles), d.Capabilities().Partners,
+				d.Compile().Companions(), d.Emits(Supply))
 		}
 	}
 }
