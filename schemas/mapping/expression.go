@@ -106,11 +106,11 @@ func (e *expressions) parse(p piece, depth int) (value, bool) {
 		}
 		arguments[i] = operand(v)
 	}
-	switch name {
+	switch a, b := arguments[0], arguments[1]; name {
 	case "add":
-		return e.add(p.from, text, arguments[0], arguments[1])
+		return e.sum(p.from, text, a, b, (*Amount).Add, a.typ.base == baseInt || b.typ.base == baseInt)
 	case "sub":
-		return e.sub(p.from, text, arguments[0], arguments[1])
+		return e.sum(p.from, text, a, b, (*Amount).Sub, true)
 	}
 	if c := arguments[2]; c.constant != nil && *c.constant == (common.Hash{}) {
 		return e.wrong(p.from, "%q divides by zero", text)
@@ -235,16 +235,10 @@ func fits(v *Amount, bits int, signed bool) bool {
 	return magnitude.Neg(v).BitLen() <= bits
 }
 
-func (e *expressions) add(at int, text string, a, b value) (value, bool) {
-	return e.sum(at, text, a, b, func(z, x, y *Amount) { z.Add(x, y) }, a.typ.base == baseInt || b.typ.base == baseInt)
-}
-
-func (e *expressions) sub(at int, text string, a, b value) (value, bool) {
-	return e.sum(at, text, a, b, func(z, x, y *Amount) { z.Sub(x, y) }, true)
-}
-
 // sum adds or subtracts. The checker limits the lengths of its arguments, so that no log can make it overflow.
-func (e *expressions) sum(at int, text string, a, b value, do func(z, x, y *Amount), signed bool) (value, bool) {
+func (e *expressions) sum(
+	at int, text string, a, b value, do func(z, x, y *Amount) *Amount, signed bool,
+) (value, bool) {
 	bits := max(a.typ.bits, b.typ.bits) + 1
 	if bits > numberBits {
 		return e.wrong(at, "%q can overflow: its result can have %d bits, and %d are possible", text, bits, numberBits)
@@ -262,8 +256,7 @@ func (e *expressions) sum(at int, text string, a, b value, do func(z, x, y *Amou
 		if !ok {
 			return z, false
 		}
-		do(&z, &x, &y)
-		return z, true
+		return *do(&z, &x, &y), true
 	}}, true
 }
 
