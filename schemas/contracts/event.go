@@ -8,11 +8,10 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// Kind names an event of a vault.
+// Kind names an event of a reference vault.
 type Kind uint8
 
-// The events that navlog indexes. Every other log (ERC-20 Transfer, ERC-4626 Deposit and Withdraw, any log of another
-// contract) is KindUnknown.
+// The events of a reference vault that have an effect. KindUnknown is every other log.
 const (
 	KindUnknown Kind = iota
 	KindDepositAccepted
@@ -88,7 +87,7 @@ func (k Kind) Topic() common.Hash {
 	return layouts[k].topic
 }
 
-// Kinds lists the kinds that navlog indexes, in the order of their constants.
+// Kinds lists all kinds but KindUnknown, in the order of their constants.
 func Kinds() []Kind {
 	all := make([]Kind, 0, kindCount-1)
 	for k := KindUnknown + 1; k < kindCount; k++ {

@@ -479,7 +479,8 @@ func (k *known) rule(l *Log, index int) (*compiled, *Fault) {
 	}
 	if rules == nil {
 		if k.counts {
-			return nil, &Fault{Log: index, Event: k.event, Why: fmt.Sprintf("no rule has %d topics", len(l.Topics))}
+			return nil, &Fault{Log: index, Event: k.event, Why: fmt.Sprintf(
+				"the log has %d topics, and no rule declares the event with %d indexed parameters", len(l.Topics), len(l.Topics)-1)}
 		}
 		return nil, nil
 	}

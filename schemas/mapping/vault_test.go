@@ -159,7 +159,8 @@ func TestWhen(t *testing.T) {
 	// A token of another standard has the same topic, with three indexed parameters.
 	l := emitted("Transfer(address,address,uint256)", 3, alice, bob, 9)
 	if event, out, fault := v.One(&l, nil); event == nil || out != nil || fault == nil ||
-		fault.Error() != "Transfer: no rule has 4 topics" {
+		fault.Error() !=
+			"Transfer: the log has 4 topics, and no rule declares the event with 3 indexed parameters" {
 		t.Errorf("%v, %v, %v", event, out, fault)
 	}
 }
