@@ -86,6 +86,7 @@ type tried struct {
 	Without     map[string]int     `json:"eventsWithoutEffect"`
 	Quarantined int                `json:"quarantined"`
 	Unknown     map[string]int     `json:"unknownTopics"`
+	NoRequest   map[string]int     `json:"effectsOnUnknownRequests"`
 	First       []triedEffect      `json:"firstEffects"`
 	Faults      []triedQuarantined `json:"firstQuarantined"`
 }
@@ -138,9 +139,9 @@ const maxUnknown = 100_000
 
 // vault compiles the mapping, and returns a trial of it without a node.
 func (cmd mappingTryCmd) vault(s *cli.Streams) (*trial, error) {
-	t := &trial{limit: cmd.Limit, sources: map[common.Address]uint8{}}
+	t := &trial{limit: cmd.Limit, sources: map[common.Address]uint8{}, keys: map[uint64]bool{}, ids: map[common.Hash]bool{}}
 	t.tried = tried{From: cmd.From, To: cmd.To, Effects: map[string]int{}, Without: map[string]int{},
-		Unknown: map[string]int{}, First: []triedEffect{}, Faults: []triedQuarantined{}}
+		Unknown: map[string]int{}, NoRequest: map[string]int{}, First: []triedEffect{}, Faults: []triedQuarantined{}}
 	m, d, err := cli.Mapping(s.Err, cmd.Mapping)
 	if err != nil {
 		return nil, err
@@ -196,6 +197,9 @@ type trial struct {
 	// described selects the vault's logs in contracts that several vaults share; nil for a mapping, which has no filters.
 	described *mapping.Sources
 	limit     int
+	// keys and ids are those of the requests so far.
+	keys map[uint64]bool
+	ids  map[common.Hash]bool
 }
 
 func (t *trial) run(ctx context.Context, progress func(done uint64)) error {
@@ -240,6 +244,7 @@ func (t *trial) transaction(logs []types.Log, seconds uint64) {
 	for i := range out {
 		e := &out[i]
 		counted[e.Log] = true
+		t.follow(e)
 		if t.Effects[e.Kind.String()]++; len(t.First) >= t.limit {
 			continue
 		}
@@ -268,6 +273,21 @@ func (t *trial) transaction(logs []types.Log, seconds uint64) {
 			t.Unknown[tx[i].Topics[0].Hex()]++
 		default:
 			t.Unknown["more topics"]++
+		}
+	}
+}
+
+// follow counts an effect that names a request which no earlier log has made.
+func (t *trial) follow(e *mapping.Effect) {
+	switch e.Kind {
+	case mapping.Requested:
+		t.keys[e.ID] = true
+		if e.SourceID != (common.Hash{}) {
+			t.ids[e.SourceID] = true
+		}
+	case mapping.Funded, mapping.Claimed, mapping.Cancelled, mapping.Expired:
+		if e.Present(mapping.ID) && !t.keys[e.ID] || e.Present(mapping.SourceID) && !t.ids[e.SourceID] {
+			t.NoRequest[e.Kind.String()]++
 		}
 	}
 }
@@ -304,6 +324,7 @@ func (t *trial) write(w io.Writer) {
 		}
 	}
 	counts("EFFECT", t.Effects)
+	counts("EFFECT ON A REQUEST THAT NO EARLIER LOG MAKES", t.NoRequest)
 	counts("KNOWN EVENT WITHOUT EFFECT", t.Without)
 	counts("UNKNOWN EVENT, BY ITS FIRST TOPIC", t.Unknown)
 	if t.Quarantined > 0 {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/big"
 	"net/http"
@@ -306,6 +307,28 @@ func TestMappingTry(t *testing.T) {
 		shared)
 	if err != nil || !strings.Contains(out, "have 1 log of") || strings.Contains(out, "key=4") {
 		t.Errorf("a shared contract: %v\n%s", err, out)
+	}
+	// A claim whose request is older, or has another name.
+	queue := mappingNode(t, emit(20, 0, contracts.WithdrawalRequested{RequestIndex: big.NewInt(4), Shares: big.NewInt(1),
+		AssetsEstimate: big.NewInt(2)}), emit(21, 0, contracts.WithdrawalFunded{RequestIndex: big.NewInt(4),
+		SettlementID: big.NewInt(1), Shares: big.NewInt(1), Assets: big.NewInt(2)}),
+		emit(21, 1, contracts.WithdrawalClaimed{RequestIndex: big.NewInt(5), Shares: big.NewInt(1), Assets: big.NewInt(2)}))
+	named := file("named.yaml", "preset: named\nsources: {vault: required}\nevents:\n  - on: WithdrawalRequested(uint256 "+
+		"indexed id, address indexed owner, uint32 indexed p, address r, uint256 shares, uint256 a, uint64 e)\n    emit: "+
+		"requested\n    set: {key: place, source_id: $id, owner: $owner, shares: $shares}\n  - on: WithdrawalFunded(uint256 "+
+		"indexed id, address indexed o, uint256 indexed s, uint256 sh, uint256 a)\n    emit: funded\n    set: {source_id: "+
+		"$id}\n  - on: WithdrawalClaimed(uint256 indexed id, address indexed o, address indexed r, uint256 s, uint256 a)\n"+
+		"    emit: claimed\n    set: {source_id: $id, assets: $a}\n")
+	for _, of := range []string{"reference", named} {
+		out, err = try("--from", "10", "--to", "30", "--rpc", queue, of, "--address", vault.Hex(), "--json")
+		var got tried
+		if json.Unmarshal([]byte(out), &got) != nil || !maps.Equal(got.NoRequest, map[string]int{"claimed": 1}) {
+			t.Errorf("a claim of an unknown request: %v\n%s", err, out)
+		}
+	}
+	out, err = try("--from", "10", "--to", "30", "--rpc", queue, "reference", "--address", vault.Hex())
+	if err != nil || !strings.Contains(out, "EFFECT ON A REQUEST THAT NO EARLIER LOG MAKES") {
+		t.Errorf("a claim of an unknown request: %v\n%s", err, out)
 	}
 	own := file("own.yaml", "preset: own\nsources: {gate: required}\nevents:\n  - {on: A(), source: gate, emit: none}\n")
 	out, err = try(append(blocks, own, "--address", "gate="+vault.Hex())...)
