@@ -139,7 +139,8 @@ const maxUnknown = 100_000
 
 // vault compiles the mapping, and returns a trial of it without a node.
 func (cmd mappingTryCmd) vault(s *cli.Streams) (*trial, error) {
-	t := &trial{limit: cmd.Limit, sources: map[common.Address]uint8{}, keys: map[uint64]bool{}, ids: map[common.Hash]bool{}}
+	t := &trial{limit: cmd.Limit, sources: map[common.Address]uint8{}, keys: map[uint64]bool{},
+		ids: map[common.Hash]bool{}}
 	t.tried = tried{From: cmd.From, To: cmd.To, Effects: map[string]int{}, Without: map[string]int{},
 		Unknown: map[string]int{}, NoRequest: map[string]int{}, First: []triedEffect{}, Faults: []triedQuarantined{}}
 	m, d, err := cli.Mapping(s.Err, cmd.Mapping)

@@ -86,7 +86,8 @@ var (
 func parseSignature(text string) (s *signature, at int, err error) {
 	// A declaration may be copied with its lines and comments. Offsets stay the same.
 	text = blank.ReplaceAllStringFunc(text, func(found string) string { return strings.Repeat(" ", len(found)) })
-	text = payable.ReplaceAllStringFunc(text, func(found string) string { return fmt.Sprintf("%-*s", len(found), "address") })
+	text = payable.ReplaceAllStringFunc(text,
+		func(found string) string { return fmt.Sprintf("%-*s", len(found), "address") })
 	if strings.HasSuffix(strings.TrimRight(strings.ReplaceAll(text, ")", ") "), " ;"), " anonymous") {
 		return nil, 0, errors.New("the first topic of an anonymous event does not name it, so no rule can read it")
 	}
