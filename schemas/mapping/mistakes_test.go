@@ -193,6 +193,9 @@ func TestMistakes(t *testing.T) {
 			"    emit: [{claimed: {owner: $who, assets: 1, shares: 1}}, {expired: {key: 1}}]\n"),
 			"7:9: requests that are claimed by their owner and never funded cannot be expired: whose turn it is would be " +
 				"unknown"},
+		"out of time": {rules(requested + ", expires: $epoch}\n" + bought + "    emit: [{claimed: {owner: $who, assets: 1, " +
+			"shares: 1}}]\n"), "4:9: requests that are claimed by their owner and never funded cannot have `expires`: whose " +
+			"turn it is would be unknown"},
 		"a member of a struct with a string": {rules("  - on: A((uint256 id, string note) a)\n    emit: void\n    set: " +
 			"{key: $a.id}\n"), noMember},
 		"a member of a list": {rules("  - on: A((uint256 id)[1] a)\n    emit: void\n    set: {key: $a.id}\n"), noMember},

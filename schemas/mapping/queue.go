@@ -120,6 +120,9 @@ func (c *checker) queue(m *Mapping) {
 				t.kind, named)
 		case t.kind == Valuation && t.has&(Nav|Shares) == 0 && first[Supply] == nil && !c.recorded:
 			c.at(t.node, 0, "NAV would be 0: the `valuation` has neither `nav` nor `total_supply`, and no rule emits `supply`")
+		case t.kind == Requested && t.has&Expires != 0 && m.queue.has&Unfunded != 0 && !c.recorded:
+			c.at(t.node, 0, "requests that are claimed by their owner and never funded cannot have `expires`: whose turn it is "+
+				"would be unknown")
 		case (t.kind == Cancelled && t.has&(ID|SourceID|Group) != 0 || t.kind == Expired) && m.queue.has&Unfunded != 0:
 			c.at(t.node, 0, "requests that are claimed by their owner and never funded cannot be %s: whose turn it is would "+
 				"be unknown", t.kind)
