@@ -17,10 +17,7 @@ LEFT JOIN (
       arrayJoin(arrayFilter(of -> of.1 = id OR of.2 != toFixedString('', 32), [(id, toFixedString('', 32)), (toUInt64(0), first.2)])) AS of
     FROM events
     WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-      AND effect = 'requested' AND sign = 1 AND seq NOT IN (
-        SELECT retracts FROM events
-        WHERE sign = -1 AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-          AND effect = 'requested')
+      AND effect = 'requested' AND sign = 1 AND seq NOT IN ({gone})
       AND vault IN (
         SELECT vault FROM events
         WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}

@@ -2,7 +2,7 @@ package explain
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"math/big"
 	"strings"
 
@@ -13,17 +13,17 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// The queries about logs. {logs} in them stands for a query that selects the logs.
-var (
-	//go:embed page.sql
-	sqlPage string
-	//go:embed page_retracted.sql
-	sqlPageRetracted string
-	//go:embed total.sql
-	sqlTotal string
-	//go:embed before.sql
-	sqlBefore string
-)
+//go:embed *.sql
+var files embed.FS
+
+// sql reads a query, and replaces the names in braces of those that it contains: {gone} with the query "gone".
+func sql(name string, contained ...string) string {
+	b, err := files.ReadFile(name + ".sql")
+	if err != nil {
+		panic(err) // the files are part of the binary
+	}
+	return strings.NewReplacer(contained...).Replace(string(b))
+}
 
 // questions are the queries about the logs that one .sql file selects.
 type questions struct {
@@ -32,12 +32,13 @@ type questions struct {
 	before          *ask.Question[beforeLog, amount]
 }
 
-// around returns the queries about the logs that a query selects. Only here is a query made from two.
-func around(logs string) *questions {
-	in := func(question string) string { return strings.Replace(question, "{logs}", logs, 1) }
+// around returns the queries about the logs that the query with a name selects. Only here are queries made from others.
+func around(name string) *questions {
+	logs := sql(name, "{gone}", sql("gone"))
+	in := func(question string) string { return sql(question, "{logs}", logs) }
 	return &questions{
-		page: ask.New[ofPage, entry](in(sqlPage)), retracted: ask.New[ofPage, entry](in(sqlPageRetracted)),
-		total: ask.New[ofLogs, total](in(sqlTotal)), before: ask.New[beforeLog, amount](in(sqlBefore)),
+		page: ask.New[ofPage, entry](in("page")), retracted: ask.New[ofPage, entry](in("page_retracted")),
+		total: ask.New[ofLogs, total](in("total")), before: ask.New[beforeLog, amount](in("before")),
 	}
 }
 

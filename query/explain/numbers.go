@@ -1,8 +1,6 @@
 package explain
 
 import (
-	_ "embed"
-
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/state"
 )
@@ -12,37 +10,16 @@ import (
 // every live log counts, the query returns the live logs that do; retracted logs, and the rows that retract them, are
 // returned only if they are requested (retracted).
 var (
-	//go:embed deposits_of_user.sql
-	sqlDepositsOfUser string
-	//go:embed requests_of_user.sql
-	sqlRequestsOfUser string
-	//go:embed claims_of_user.sql
-	sqlClaimsOfUser string
-	//go:embed first_of_user.sql
-	sqlFirstOfUser string
-	//go:embed newest_nav.sql
-	sqlNewestNav string
-	//go:embed users_of_vault.sql
-	sqlUsersOfVault string
-	//go:embed requests_waiting.sql
-	sqlRequestsWaiting string
-	//go:embed deposits_unswept.sql
-	sqlDepositsUnswept string
-	//go:embed deposits_of_partner.sql
-	sqlDepositsOfPartner string
-	//go:embed users_of_partner.sql
-	sqlUsersOfPartner string
-
-	depositsOfUser    = around(sqlDepositsOfUser)
-	requestsOfUser    = around(sqlRequestsOfUser)
-	claimsOfUser      = around(sqlClaimsOfUser)
-	firstOfUser       = around(sqlFirstOfUser)
-	newestNav         = around(sqlNewestNav)
-	usersOfVault      = around(sqlUsersOfVault)
-	requestsWaiting   = around(sqlRequestsWaiting)
-	depositsUnswept   = around(sqlDepositsUnswept)
-	depositsOfPartner = around(sqlDepositsOfPartner)
-	usersOfPartner    = around(sqlUsersOfPartner)
+	depositsOfUser    = around("deposits_of_user")
+	requestsOfUser    = around("requests_of_user")
+	claimsOfUser      = around("claims_of_user")
+	firstOfUser       = around("first_of_user")
+	newestNav         = around("newest_nav")
+	usersOfVault      = around("users_of_vault")
+	requestsWaiting   = around("requests_waiting")
+	depositsUnswept   = around("deposits_unswept")
+	depositsOfPartner = around("deposits_of_partner")
+	usersOfPartner    = around("users_of_partner")
 )
 
 // operation is how a number is computed from its logs.

@@ -9,10 +9,8 @@ FROM (
     maxIf((block, log_index, sub), effect IN ('claimed', 'cancelled', 'expired')) AS ended, maxIf((block, log_index, sub), effect = 'funded') AS funded
   FROM events
   WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-    AND effect IN ('requested', 'funded', 'claimed', 'cancelled', 'expired') AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)}) AND sign = 1 AND seq NOT IN (
-      SELECT retracts FROM events
-      WHERE sign = -1 AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-    AND effect IN ('requested', 'funded', 'claimed', 'cancelled', 'expired') AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)}))
+    AND effect IN ('requested', 'funded', 'claimed', 'cancelled', 'expired') AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
+    AND sign = 1 AND seq NOT IN ({gone})
   GROUP BY vault, id
   HAVING countIf(effect = 'requested') > 0 AND ended < place
     AND if(funded > place, NOT {unfunded:Bool}, asked.10 = 0 OR asked.10 > {now:UInt64})
@@ -22,7 +20,4 @@ SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, toInt256(0)
 FROM events
 WHERE {retracted:Bool} AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
   AND effect = 'requested' AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
-  AND (sign = -1 OR seq IN (
-    SELECT retracts FROM events
-    WHERE sign = -1 AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-    AND effect = 'requested' AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})))
+  AND (sign = -1 OR seq IN ({gone}))
