@@ -119,6 +119,3 @@ var numbers = []number{
 	{of: ofPartner, field: "/byVault/" + aVault + "/totalVolume",
 		logs: depositsOfPartner, operation: sum, measure: assets, in: ask.HasDeposits},
 }
-
-// filtered reports whether the response at a path accepts the parameter vault.
-func filtered(of string) bool { return of == ofDeposits || of == ofRequests }

@@ -40,35 +40,43 @@ func NeedsKey(params url.Values) bool {
 func read(params *serve.Params) target {
 	t := target{of: params.Get("of"), field: params.Get("field")}
 	path, query, _ := strings.Cut(t.of, "?")
-	of, variable, ok := match(path, paths())
+	var paths, fields []string // of all responses with numbers, and of the numbers of this one
+	var address, place string
+	for _, n := range numbers {
+		if !slices.Contains(paths, root+n.of) {
+			paths = append(paths, root+n.of)
+		}
+		if variable, ok := match(path, root+n.of); ok {
+			address, fields = variable, append(fields, n.field)
+			if variable, ok := match(t.field, n.field); ok {
+				place, t.number = variable, n
+			}
+		}
+	}
 	switch {
-	case !ok || len(t.of) > longest:
-		params.Fault("of", "must be the path of an answer with numbers, without host: "+strings.Join(paths(), ", "))
+	case len(fields) == 0 || len(t.of) > longest:
+		params.Fault("of", "must be the path of an answer with numbers, without host: "+strings.Join(paths, ", "))
 		return t
-	case variable != "":
-		t.address = params.Address("of", variable)
+	case address != "":
+		t.address = params.Address("of", address)
 	}
-	t.readQuery(params, of, query)
-	fields := fieldsOf(of)
-	field, variable, ok := match(t.field, fields)
-	if !ok || len(t.field) > longest {
+	t.readQuery(params, path == root+ofDeposits || path == root+ofRequests, query)
+	switch {
+	case t.number.logs == nil || len(t.field) > longest:
 		params.Fault("field", "must be a JSON pointer to a number of that answer: "+strings.Join(fields, ", "))
-		return t
-	}
-	t.number = numbers[slices.IndexFunc(numbers, func(n number) bool { return root+n.of == of && n.field == field })]
-	if t.number.of == ofMember {
-		t.member = params.Address("field", variable)
-		return t
-	}
-	t.place = variable
-	if variable != "" && !isIndex(variable) && !serve.IsAddress(variable) {
+	case t.number.of == ofMember:
+		t.member = params.Address("field", place)
+	case place != "" && !isIndex(place) && !serve.IsAddress(place):
 		params.Fault("field", aVault+" must be the index in the list, without leading zeros, or the address of the vault")
+	default:
+		t.place = place
 	}
 	return t
 }
 
-// readQuery parses the query in the path of the response: its only parameter is vault, if the response accepts one.
-func (t *target) readQuery(params *serve.Params, of, query string) {
+// readQuery parses the query in the path of the response: its only parameter is vault, if the response is filtered by
+// it.
+func (t *target) readQuery(params *serve.Params, filtered bool, query string) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		params.Fault("of", "must have a query of name=value pairs, percent-encoded once more than in the path itself")
@@ -76,7 +84,7 @@ func (t *target) readQuery(params *serve.Params, of, query string) {
 	}
 	for name, given := range values {
 		switch {
-		case name != "vault" || !filtered(strings.TrimPrefix(of, root)):
+		case name != "vault" || !filtered:
 			params.Fault("of", "must have no parameters but the vault of a queue: asOfBlock, page and pageSize are separate "+
 				"parameters")
 			return
@@ -87,48 +95,25 @@ func (t *target) readQuery(params *serve.Params, of, query string) {
 	}
 }
 
-// paths returns the paths of the responses that contain numbers.
-func paths() (out []string) {
-	for _, n := range numbers {
-		if path := root + n.of; !slices.Contains(out, path) {
-			out = append(out, path)
-		}
+// match compares a path or pointer with a pattern, and returns the value of its variable part. A pointer may escape ~
+// and /, but no pattern has these characters.
+func match(given, pattern string) (variable string, ok bool) {
+	parts, expected := strings.Split(given, "/"), strings.Split(pattern, "/")
+	if len(parts) != len(expected) {
+		return "", false
 	}
-	return out
-}
-
-// fieldsOf returns the pointers to the numbers of the response at a path.
-func fieldsOf(path string) (out []string) {
-	for _, n := range numbers {
-		if root+n.of == path {
-			out = append(out, n.field)
-		}
-	}
-	return out
-}
-
-// match finds the pattern of a path or pointer, and the value of its variable part; ok is false if no pattern matches.
-// A pointer may escape ~ and /, but no pattern has these characters.
-func match(given string, patterns []string) (pattern, variable string, ok bool) {
-	parts := strings.Split(given, "/")
-	for _, pattern := range patterns {
-		variable, ok := "", true
-		expected := strings.Split(pattern, "/")
-		if len(expected) != len(parts) {
-			continue
-		}
-		for i, part := range parts {
-			if expected[i] == anAddress || expected[i] == aVault || expected[i] == aUser {
-				variable, ok = part, ok && part != ""
-			} else {
-				ok = ok && part == expected[i]
+	for i, part := range parts {
+		switch expected[i] {
+		case anAddress, aVault, aUser:
+			if variable = part; part == "" {
+				return "", false
 			}
-		}
-		if ok {
-			return pattern, variable, true
+		case part:
+		default:
+			return "", false
 		}
 	}
-	return "", "", false
+	return variable, true
 }
 
 // isIndex reports whether s is an array index of a JSON pointer (RFC 6901): digits without leading zeros.
