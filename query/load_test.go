@@ -31,6 +31,8 @@ type fakeEngine struct {
 	mu      sync.Mutex
 	running int
 	most    int // maximum number that ran at once
+
+	fails *state.Error // of each query, after ten seconds; nil: none
 }
 
 func newFakeEngine(processors int) *fakeEngine {
@@ -39,6 +41,10 @@ func newFakeEngine(processors int) *fakeEngine {
 
 // ask uses cost of processor time, or ends with its context.
 func (e *fakeEngine) ask(ctx context.Context, cost time.Duration) error {
+	if e.fails != nil {
+		<-ctx.Done()
+		return e.fails
+	}
 	e.mu.Lock()
 	e.running++
 	e.most = max(e.most, e.running)
@@ -103,6 +109,7 @@ func newLoaded(concurrency int, engineTime time.Duration, processors int) *loade
 			return &serve.Answer{Data: "done"}, nil
 		}},
 		{Path: "/block", Get: asking(250 * time.Millisecond), Uncached: true},
+		{Path: "/statement", Get: asking(250 * time.Millisecond), IsFile: true},
 	}, nil, nil)
 	return l
 }
@@ -258,6 +265,29 @@ func TestEngineTimeIsCharged(t *testing.T) {
 		<-time.After(time.Minute)
 		if code := l.get(t.Context(), http.MethodGet, "/normal", "198.51.100.7"); code != 200 {
 			t.Errorf("a minute later: %d", code)
+		}
+	})
+}
+
+// TestSilentEngineIsNotCharged: the time for which the engine does not respond is charged to no client; the time of a
+// query that fails otherwise is.
+func TestSilentEngineIsNotCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(4, 2*time.Second, 2)
+		for _, path := range []string{"/normal", "/block", "/users?sortBy=totalDeposited&asOfBlock=1", "/statement",
+			"/proofs"} {
+			for _, silent := range []bool{true, false} {
+				l.engine.fails = &state.Error{Silent: silent, Err: context.DeadlineExceeded}
+				if code := l.get(t.Context(), http.MethodGet, path, "198.51.100.7"); code != 503 {
+					t.Errorf("%s: %d", path, code)
+				}
+				l.engine.fails = nil
+				code := l.get(t.Context(), http.MethodGet, path, "198.51.100.7")
+				if want := map[bool]int{true: 200, false: 429}[silent]; code != want {
+					t.Errorf("%s after a query that failed (silent: %v): %d, want %d", path, silent, code, want)
+				}
+			}
+			<-time.After(time.Minute)
 		}
 	})
 }

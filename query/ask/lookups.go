@@ -69,7 +69,7 @@ func (l *lookups[K, R]) get(ctx context.Context, names []K) ([][]R, error) {
 			for _, other := range all[i:] {
 				l.leave(other)
 			}
-			return nil, &state.Error{Err: ctx.Err()}
+			return nil, &state.Error{Silent: true, Err: ctx.Err()} // these queries are short
 		}
 	}
 	out := make([][]R, len(all))

@@ -106,7 +106,7 @@ func (c *cache) kept(key cacheKey, holds func(*finished) bool) *finished {
 // waited for another one tries to get a slot itself if the response of the other does not hold for it, or if the other
 // failed at another snapshot or for a reason of its own, like overload.
 func (c *cache) answer(ctx context.Context, key cacheKey, at *state.Snapshot, holds func(*finished) bool,
-	slot func() (release func(), err error), create func() (*finished, error)) (*finished, error) {
+	slot func() (release func(error), err error), create func() (*finished, error)) (*finished, error) {
 	f, ours := c.join(key, at)
 	if !ours {
 		select {
@@ -120,9 +120,9 @@ func (c *cache) answer(ctx context.Context, key cacheKey, at *state.Snapshot, ho
 		}
 	}
 	defer close(f.ready)
-	var release func()
+	var release func(error)
 	if release, f.err = slot(); f.err == nil {
-		defer release()
+		defer func() { release(f.err) }()
 	}
 	defer c.land(key, f) // before the slot is released and the next request checks the cache
 	if f.err != nil {
@@ -201,21 +201,21 @@ func (s *Server) cached(r *Request, h Handler) (*finished, error) {
 	own := *r // the response is not only for this client
 	own.Context, own.Header = context.WithoutCancel(r.Context), http.Header{}
 	return s.cache.answer(r.Context, key, r.snapshot, holds,
-		func() (func(), error) { return s.slot(&own) }, func() (*finished, error) { return s.create(&own, h) })
+		func() (func(error), error) { return s.slot(&own) }, func() (*finished, error) { return s.create(&own, h) })
 }
 
 // uncached handles a request as soon as there is a slot for it.
-func (s *Server) uncached(r *Request, h Handler) (*finished, error) {
+func (s *Server) uncached(r *Request, h Handler) (f *finished, err error) {
 	release, err := s.slot(r)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer func() { release(err) }()
 	return s.create(r, h)
 }
 
 // slot waits for a slot.
-func (s *Server) slot(r *Request) (release func(), err error) {
+func (s *Server) slot(r *Request) (release func(error), err error) {
 	return s.slots.acquire(r.Context, r.holder())
 }
 

@@ -111,7 +111,7 @@ func TestCanonicalRequests(t *testing.T) {
 }
 
 // free is a slot that is available at once.
-func free() (release func(), err error) { return func() {}, nil }
+func free() (release func(error), err error) { return func(error) {}, nil }
 
 func TestCacheMakesOneAnswer(t *testing.T) {
 	c := newCache(1 << 20)
@@ -147,14 +147,19 @@ func TestCacheMakesOneAnswer(t *testing.T) {
 
 func TestCacheKeepsNoFailure(t *testing.T) {
 	c := newCache(1 << 20)
+	var released error
+	slot := func() (func(error), error) { return func(err error) { released = err }, nil }
 	fails := func() (*finished, error) { return nil, errors.New("no") }
-	if _, err := c.answer(t.Context(), cacheKey{path: "k"}, newest, always, free, fails); err == nil {
-		t.Error("no error")
+	if _, err := c.answer(t.Context(), cacheKey{path: "k"}, newest, always, slot, fails); err == nil || released != err {
+		t.Errorf("the error is %v, and the slot got %v", err, released)
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = c.answer(t.Context(), cacheKey{path: "k"}, newest, always, free, func() (*finished, error) { panic("boom") })
+		_, _ = c.answer(t.Context(), cacheKey{path: "k"}, newest, always, slot, func() (*finished, error) { panic("boom") })
 	}()
+	if !errors.Is(released, errPanicked) {
+		t.Errorf("the slot of a handler that panicked got %v", released)
+	}
 	f, err := c.answer(t.Context(), cacheKey{path: "k"}, newest, always, free, maker("x"))
 	if err != nil || string(f.plain.body) != "x" || c.len() != 1 {
 		t.Errorf("%v, %v", f, err)
@@ -214,7 +219,7 @@ func TestCrowdWaitingForAnotherRequest(t *testing.T) {
 	begun, release, refused := make(chan struct{}), make(chan struct{}), make(chan error)
 	key := cacheKey{path: "k"}
 	go func() {
-		_, err := c.answer(t.Context(), key, newest, always, func() (func(), error) {
+		_, err := c.answer(t.Context(), key, newest, always, func() (func(error), error) {
 			close(begun)
 			<-release
 			return nil, full
@@ -231,10 +236,11 @@ func TestCrowdWaitingForAnotherRequest(t *testing.T) {
 	for n := range byte(many) {
 		waits := waiting{t.Context(), make(chan struct{}, 1)}
 		group.Go(func() {
-			f, err := c.answer(waits, key, newest, always, func() (func(), error) {
+			f, err := c.answer(waits, key, newest, always, func() (func(error), error) {
 				asking <- struct{}{}
 				<-asked
-				return slots.acquire(t.Context(), address(n))
+				leave, err := slots.acquire(t.Context(), address(n))
+				return func(error) { leave() }, err
 			}, func() (*finished, error) {
 				times.Add(1)
 				return made("x", at(1)), nil
@@ -317,7 +323,7 @@ func TestCrowdServesLaterRequests(t *testing.T) {
 	slot, waits := make(chan struct{}), make(chan struct{})
 	later := make(chan error)
 	go func() {
-		f, err := c.answer(t.Context(), key, newest, always, func() (func(), error) {
+		f, err := c.answer(t.Context(), key, newest, always, func() (func(error), error) {
 			close(waits)
 			<-slot
 			return free()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
@@ -73,9 +74,10 @@ func newEngine(concurrency int, m metrics) *engine {
 	return e
 }
 
-// acquire waits for a slot of the holder's class; release returns it. A holder without budget is rejected before and
-// after the wait, because many requests of one address may have started waiting while it still had some.
-func (e *engine) acquire(ctx context.Context, h holder) (release func(), err error) {
+// acquire waits for a slot of the holder's class; release returns it, and gets the error of the work. A holder without
+// budget is rejected before and after the wait, because many requests of one address may have started waiting while it
+// still had some.
+func (e *engine) acquire(ctx context.Context, h holder) (release func(error), err error) {
 	if err := e.afford(h); err != nil {
 		return nil, err
 	}
@@ -94,7 +96,7 @@ func (e *engine) acquire(ctx context.Context, h holder) (release func(), err err
 
 // acquirePatiently is acquire for the next part of a response that has begun. It waits for as long as the response
 // may take, and charges without rejecting: a client whose file is cut off would request all of it again.
-func (e *engine) acquirePatiently(ctx context.Context, h holder) (release func(), err error) {
+func (e *engine) acquirePatiently(ctx context.Context, h holder) (release func(error), err error) {
 	leave, err := e.slots[h.class].acquireUntil(ctx, h, nil)
 	if err != nil {
 		return nil, err
@@ -116,13 +118,15 @@ func (e *engine) afford(h holder) error {
 	return e.budget.Afford(h.client)
 }
 
-// charging returns the release of a slot whose time is charged.
-func (e *engine) charging(h holder, leave func()) (release func()) {
+// charging returns the release of a slot whose time is charged, unless the engine did not respond: otherwise all
+// clients would have used up their budgets when it responds again.
+func (e *engine) charging(h holder, leave func()) (release func(error)) {
 	begun := time.Now()
-	return func() {
+	return func(err error) {
 		used := time.Since(begun)
 		e.held[h.class].Add(used.Seconds())
-		if e.charged(h) {
+		var question *state.Error
+		if silent := errors.As(err, &question) && question.Silent; e.charged(h) && !silent {
 			e.budget.Charge(h.client, used)
 		}
 		leave()

@@ -18,7 +18,8 @@ const (
 
 // Occupy takes a slot for an address, and OccupyStream takes one for a long response.
 func (s *Server) Occupy(ctx context.Context, ip netip.Addr) (release func(), err error) {
-	return s.slots.acquire(ctx, holder{client: ip})
+	leave, err := s.slots.acquire(ctx, holder{client: ip})
+	return func() { leave(nil) }, err
 }
 func (s *Server) OccupyStream(ctx context.Context, ip netip.Addr) (release func(), err error) {
 	return s.streams.acquire(ctx, holder{client: ip})

@@ -103,12 +103,12 @@ func (s *Server) stream(
 }
 
 // begin runs the handler of a long response on an engine slot.
-func (s *Server) begin(r *Request, h Handler) (*Answer, error) {
+func (s *Server) begin(r *Request, h Handler) (a *Answer, err error) {
 	release, err := s.slot(r)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer func() { release(err) }()
 	return h(r)
 }
 
@@ -169,14 +169,14 @@ func (r *Request) onExpensive(ctx context.Context, work func(context.Context) er
 
 // onSlot runs queries on an engine slot, which acquire takes, and within RequestTimeout.
 func (s *Server) onSlot(
-	ctx context.Context, h holder, acquire func(context.Context, holder) (release func(), err error),
+	ctx context.Context, h holder, acquire func(context.Context, holder) (release func(error), err error),
 	work func(context.Context) error,
-) error {
+) (err error) {
 	release, err := acquire(ctx, h)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer func() { release(err) }()
 	ctx, cancel := context.WithTimeout(ctx, s.RequestTimeout)
 	defer cancel()
 	return work(ctx)

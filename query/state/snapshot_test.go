@@ -210,14 +210,19 @@ func TestWrongQuestions(t *testing.T) {
 		refused := fmt.Sprintf("SELECT throwIf(1, 'not now', %d::Int16) SETTINGS allow_custom_error_code_in_throwif = 1",
 			code)
 		if err := source.Select(t.Context(), &rows, refused, nil); !errors.As(err, &question) || question.Ours ||
-			!strings.Contains(err.Error(), fmt.Sprint(code)) {
+			question.Silent || !strings.Contains(err.Error(), fmt.Sprint(code)) {
 			t.Errorf("an engine that returns the code %d: %v", code, err)
 		}
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := source.Select(gone, &rows, "SELECT 1", nil); !errors.As(err, &question) || question.Ours {
+	if err := source.Select(gone, &rows, "SELECT 1", nil); !errors.As(err, &question) || question.Ours || question.Silent {
 		t.Errorf("no time: %v", err)
+	}
+	w.Close() // the connection
+	if err := source.Select(t.Context(), &rows, "SELECT 1", nil); !errors.As(err, &question) || question.Ours ||
+		!question.Silent {
+		t.Errorf("an engine that does not respond: %v", err)
 	}
 }
 

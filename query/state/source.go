@@ -27,8 +27,9 @@ type Source struct {
 
 // Error is the error of a failed ClickHouse query.
 type Error struct {
-	Ours bool // the query is wrong, and would fail again
-	Err  error
+	Ours   bool // the query is wrong, and would fail again
+	Silent bool // the engine did not respond: it is down, hangs or cannot be reached
+	Err    error
 }
 
 func (e *Error) Error() string { return "ask ClickHouse: " + e.Err.Error() }
@@ -50,7 +51,7 @@ func failed(err error) *Error {
 		_, ours := wrongQuestion[exception.Code]
 		return &Error{Ours: ours, Err: err}
 	}
-	return &Error{Err: err}
+	return &Error{Silent: true, Err: err}
 }
 
 // Wrong returns the error of a query that cannot be run.
@@ -77,7 +78,7 @@ const (
 // does. The error is a *Error.
 func (s *Source) Select(ctx context.Context, rows any, question string, parameters clickhouse.Parameters) error {
 	if err := ctx.Err(); err != nil {
-		return failed(err)
+		return &Error{Err: err}
 	}
 	if parameters == nil {
 		parameters = clickhouse.Parameters{}
