@@ -15,11 +15,18 @@ import (
 //go:embed sql/totals.sql
 var sqlTotals string
 
+// Whose selects what SumsOf reads.
+type Whose struct {
+	// Owners are vaults, partners (readmodel.PartnerOwner) or everything (zero).
+	Owners []common.Address `ask:"owners" reads:"totals"`
+	Users  []common.Address `ask:"users" reads:"user_totals"`
+	// Members are users whose first time is read, each at most once.
+	Members []Member `ask:"members" reads:"members"`
+}
+
 type ofSteps struct {
-	Owners  []common.Address `ask:"owners" reads:"totals"`
-	Users   []common.Address `ask:"users" reads:"user_totals"`
-	Members []Member         `ask:"members" reads:"members"`
-	At      uint64           `ask:"at"`
+	Whose
+	At uint64 `ask:"at"`
 	// Past: steps at a past block are read; the index of blocks then skips most steps that began and ended later.
 	Past bool `ask:"past"`
 }
@@ -130,15 +137,6 @@ func (a AllTotals) Sum(owner common.Address, vault *common.Address) *Totals {
 	return sum
 }
 
-// Whose selects what Sums reads.
-type Whose struct {
-	Owners []common.Address // vaults, partners (readmodel.PartnerOwner) or everything (zero)
-	Users  []common.Address
-	// Members are the users whose first time in the vault In, or in any vault if In is zero, is read.
-	Members []common.Address
-	In      common.Address
-}
-
 // Sums are the totals of owners and of users; an address may be both.
 type Sums struct {
 	Owners, Users AllTotals
@@ -148,31 +146,21 @@ type Sums struct {
 
 // SumsOf reads totals at the pin's block.
 func SumsOf(ctx context.Context, p *Pin, of Whose) (*Sums, error) {
-	if args := of.args(); !p.AsOf && args.count() <= mostShared {
-		return args.together(ctx, p)
+	if !p.AsOf && of.count() <= mostShared {
+		return of.together(ctx, p)
 	}
 	sums, err := of.at(ctx, p, p.Block)
 	return sums[0], err
 }
 
-// args returns the arguments, without the block.
-func (w *Whose) args() ofSteps {
-	args := ofSteps{Owners: w.Owners, Users: w.Users}
-	for _, user := range w.Members {
-		args.Members = append(args.Members, Member{w.In, user})
-	}
-	return args
-}
-
-func (a *ofSteps) count() int { return len(a.Owners) + len(a.Users) + len(a.Members) }
+func (w *Whose) count() int { return len(w.Owners) + len(w.Users) + len(w.Members) }
 
 // at reads the totals at some blocks, which are at most the pin's, in one query: one part for each, because the engine
 // would read everything between the blocks for a single condition.
 func (w *Whose) at(ctx context.Context, p *Pin, blocks ...uint64) ([]*Sums, error) {
 	asked, out := make([]ofSteps, len(blocks)), make([]*Sums, len(blocks))
 	for i, block := range blocks {
-		asked[i], out[i] = w.args(), newSums()
-		asked[i].At, asked[i].Past = block, block < p.snapshot.Block
+		asked[i], out[i] = ofSteps{*w, block, block < p.snapshot.Block}, newSums()
 	}
 	rows, err := steps.RowsOfEach(ctx, p, asked...)
 	for i := range rows {
@@ -188,15 +176,15 @@ type stepName struct {
 }
 
 // names returns the names of all rows that are asked for.
-func (a *ofSteps) names() []stepName {
-	names := make([]stepName, 0, a.count())
-	for _, owner := range a.Owners {
+func (w *Whose) names() []stepName {
+	names := make([]stepName, 0, w.count())
+	for _, owner := range w.Owners {
 		names = append(names, stepName{"totals", Member{User: owner}})
 	}
-	for _, user := range a.Users {
+	for _, user := range w.Users {
 		names = append(names, stepName{"user_totals", Member{User: user}})
 	}
-	for _, member := range a.Members {
+	for _, member := range w.Members {
 		names = append(names, stepName{"members", member})
 	}
 	return names
@@ -229,18 +217,15 @@ func readSteps(ctx context.Context, p *Pin, names []stepName) ([]stepRow, error)
 // ofOwner reports whether a name is one of few: a vault, a partner or everything.
 func ofOwner(name stepName) bool { return name.list == "totals" }
 
-// fewVaults is up to how many vaults the totals of all of them are read when those of one are requested.
-const fewVaults = 64
-
 // withVaults adds all vaults, and everything, if one of these is requested: other answers at the snapshot need them,
 // and planning the statement takes longer than reading them.
-func (a *ofSteps) withVaults(p *Pin) *ofSteps {
+func (w *Whose) withVaults(p *Pin) *Whose {
 	ofVault := func(owner common.Address) bool { return owner == common.Address{} || p.Rank(owner) >= 0 }
-	if len(p.Vaults) > fewVaults || !slices.ContainsFunc(a.Owners, ofVault) {
-		return a
+	if !slices.ContainsFunc(w.Owners, ofVault) {
+		return w
 	}
-	all := *a
-	all.Owners = append(slices.DeleteFunc(slices.Clone(a.Owners), ofVault), common.Address{})
+	all := *w
+	all.Owners = append(slices.DeleteFunc(slices.Clone(w.Owners), ofVault), common.Address{})
 	for i := range p.Vaults {
 		all.Owners = append(all.Owners, p.Vaults[i].Address)
 	}
@@ -248,14 +233,14 @@ func (a *ofSteps) withVaults(p *Pin) *ofSteps {
 }
 
 // together reads the rows at the newest block, together with those of other answers.
-func (a *ofSteps) together(ctx context.Context, p *Pin) (*Sums, error) {
-	p.dependsOn(steps.keys(reflect.ValueOf(*a)))
-	parts, err := shared(p, readSteps, (*stepRow).name, ofOwner).get(ctx, a.withVaults(p).names())
+func (w *Whose) together(ctx context.Context, p *Pin) (*Sums, error) {
+	p.dependsOn(steps.keys(reflect.ValueOf(ofSteps{Whose: *w})))
+	parts, err := shared(p, readSteps, (*stepRow).name, ofOwner).get(ctx, w.withVaults(p).names())
 	if err != nil {
 		return newSums(), err
 	}
-	own := make(map[stepName]bool, a.count())
-	for _, name := range a.names() {
+	own := make(map[stepName]bool, w.count())
+	for _, name := range w.names() {
 		own[name] = true
 	}
 	var rows []stepRow
@@ -308,7 +293,7 @@ func UserTotals(ctx context.Context, p *Pin, users ...common.Address) (AllTotals
 
 // IsMember reports whether an address is a user of a vault, or of any vault if it is zero.
 func IsMember(ctx context.Context, p *Pin, user, vault common.Address) (bool, error) {
-	sums, err := SumsOf(ctx, p, Whose{Members: []common.Address{user}, In: vault})
+	sums, err := SumsOf(ctx, p, Whose{Members: []Member{{vault, user}}})
 	_, ok := sums.Seen[user]
 	return ok, err
 }

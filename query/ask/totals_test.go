@@ -161,7 +161,8 @@ func TestSumsOf(t *testing.T) {
 	w.Write()
 	p := pinned(t, w.Look(), nil)
 	people := []common.Address{readtest.Alice, readtest.Unknown, readtest.VaultA}
-	whose := ask.Whose{Owners: []common.Address{{}, readtest.VaultA}, Users: people, Members: people, In: readtest.VaultA}
+	whose := ask.Whose{Owners: []common.Address{{}, readtest.VaultA}, Users: people,
+		Members: membersOf(readtest.VaultA, people)}
 	sums, err := ask.SumsOf(t.Context(), p, whose)
 	if err != nil {
 		t.Fatal(err)
@@ -213,6 +214,14 @@ func TestTotalsOfALongPast(t *testing.T) {
 	}
 }
 
+// membersOf returns users as members of a vault.
+func membersOf(vault common.Address, users []common.Address) (out []ask.Member) {
+	for _, user := range users {
+		out = append(out, ask.Member{Vault: vault, User: user})
+	}
+	return out
+}
+
 // TestTotalsOfManyUsers: a file sorted by amounts reads thousands of users at once, and when each was first seen.
 func TestTotalsOfManyUsers(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
@@ -222,7 +231,7 @@ func TestTotalsOfManyUsers(t *testing.T) {
 	for i := range 4095 {
 		users = append(users, common.BigToAddress(new(big.Int).Sub(common.MaxAddress.Big(), big.NewInt(int64(i)))))
 	}
-	sums, err := ask.SumsOf(t.Context(), pinned(t, w.Look(), nil), ask.Whose{Users: users, Members: users})
+	sums, err := ask.SumsOf(t.Context(), pinned(t, w.Look(), nil), ask.Whose{Users: users, Members: membersOf(common.Address{}, users)})
 	if err != nil || sums.Seen[readtest.Bob] == 0 || len(sums.Seen) != 1 {
 		t.Errorf("first seen: %v, %v; want only the existing user", sums, err)
 	}
@@ -250,9 +259,9 @@ func TestSharedLookups(t *testing.T) {
 	var group errgroup.Group
 	group.SetLimit(3) // so that later ones find rows that earlier ones have read
 	for range 200 {
-		of := ask.Whose{Owners: some(append(vaults, readmodel.PartnerOwner(7))...), In: vaults[rng.IntN(3)],
+		of := ask.Whose{Owners: some(append(vaults, readmodel.PartnerOwner(7))...),
 			Users:   some(readtest.Alice, readtest.Bob, readtest.Unknown, readtest.VaultA),
-			Members: some(readtest.Alice, readtest.Bob, readtest.Unknown)}
+			Members: membersOf(vaults[rng.IntN(3)], some(readtest.Alice, readtest.Bob, readtest.Unknown))}
 		vault := &vaults[1+rng.IntN(2)]
 		if rng.IntN(3) == 0 {
 			vault = nil

@@ -80,7 +80,7 @@ func TestValidityByKeys(t *testing.T) {
 		"no users": made(t, s, nil,
 			func(ctx context.Context, p *ask.Pin) error { _, err := ask.UserTotals(ctx, p); return err }),
 		"Alice's first block": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
-			_, err := ask.SumsOf(ctx, p, ask.Whose{Members: []common.Address{readtest.Alice}})
+			_, err := ask.SumsOf(ctx, p, ask.Whose{Members: []ask.Member{{User: readtest.Alice}}})
 			return err
 		}),
 		"NAVs": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {

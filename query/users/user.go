@@ -40,7 +40,7 @@ type withdrawalsJSON struct {
 func Detail(r *serve.Request) (*serve.Answer, error) {
 	address := r.PathAddress()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		sums, err := ask.SumsOf(ctx, p, ask.Whose{Users: []common.Address{address}, Members: []common.Address{address}})
+		sums, err := ask.SumsOf(ctx, p, ask.Whose{Users: []common.Address{address}, Members: []ask.Member{{User: address}}})
 		if err != nil {
 			return nil, err
 		}
