@@ -405,6 +405,45 @@ func TestExplainedUser(t *testing.T) {
 	}
 }
 
+// TestExplainedWithRetractedLogs: a retracted log is not the first one of its user. It is listed on request, and counts
+// in nothing.
+func TestExplainedWithRetractedLogs(t *testing.T) {
+	w := newWorld(t)
+	deposit := func(block uint64, n byte) fact {
+		return fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, Partner: 7, ID: 1, Assets: 5, Shares: 5,
+			Block: block, Tx: tx(n)}
+	}
+	request := func(block uint64, n byte) fact {
+		return fact{Kind: readtest.Request, Vault: vaultB, User: bob, Other: bob, ID: 1, Assets: 5, Shares: 5, Block: block,
+			Index: 1, Tx: tx(n)}
+	}
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1), readtest.VaultRecord(vaultB, "Beta", 1),
+		readtest.BlockRecord(1))
+	w.chain.Append(deposit(2, 1), request(2, 2), readtest.BlockRecord(2))
+	w.chain.Retract(1)
+	w.chain.Append(readtest.BlockRecord(2), deposit(3, 3), request(3, 4), readtest.BlockRecord(3))
+	w.publish()
+	key := w.partner(7, "Seven")
+	for of, field := range map[string]string{"/api/v1/users/" + alice.Hex(): "/firstSeen",
+		"/api/v1/vaults/" + vaultA.Hex(): "/stats/userCount", "/api/v1/partner/stats": "/uniqueUsers",
+		"/api/v1/users/" + bob.Hex(): "/holdings/withdrawals/" + vaultB.Hex() + "/_count"} {
+		for _, retracted := range []string{"false", "true"} {
+			why := w.get(explained(of, field, "retracted="+retracted), "x-api-key", key).JSON(t)
+			var got []string
+			for _, e := range why["data"].(object)["events"].([]any) {
+				got = append(got, fmt.Sprint(e.(object)["blockNumber"], " ", e.(object)["state"]))
+			}
+			want := []string{"3 live"}
+			if retracted == "true" {
+				want = []string{"2 retracted", "3 live"}
+			}
+			if !slices.Equal(got, want) || fmt.Sprint(why["meta"].(object)["total"]) != strconv.Itoa(len(want)) {
+				t.Errorf("%s%s, retracted=%s: %q, want %q; %v", of, field, retracted, got, want, why["meta"])
+			}
+		}
+	}
+}
+
 // TestExplainedRequestOfTwoEffects: if a log makes a request twice, the first one counts, as in the lists.
 func TestExplainedRequestOfTwoEffects(t *testing.T) {
 	w := newWorld(t)
