@@ -27,6 +27,10 @@ func object(text []byte, expected string, one func(name, value []byte) error) er
 	return end(d)
 }
 
+// mostMembers is the maximum number of members of an object. No object that is read has a tenth of it; without a bound,
+// one of many megabytes with millions of members would take minutes and a gigabyte.
+const mostMembers = 1000
+
 // members reads the next value, an object, and calls one with each of its members.
 func members(d *jx.Decoder, expected string, one func(name, value []byte) error) error {
 	if d.Next() != jx.Object {
@@ -36,7 +40,10 @@ func members(d *jx.Decoder, expected string, one func(name, value []byte) error)
 	if err != nil {
 		return malformed(err)
 	}
-	for all.Next() {
+	for n := 0; all.Next(); n++ {
+		if n == mostMembers {
+			return fmt.Errorf("it has more than %d members and must be %s", mostMembers, expected)
+		}
 		name := all.Key()
 		value, err := next(d)
 		if err != nil {

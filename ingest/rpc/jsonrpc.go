@@ -270,13 +270,21 @@ func faultOf(raw []byte) error {
 	if json.Unmarshal(raw, &fault.Message) == nil {
 		return fault
 	}
-	var parts map[string]json.RawMessage
-	if json.Unmarshal(raw, &parts) != nil || parts == nil {
+	err := object(raw, "an error", func(name, value []byte) error {
+		switch string(name) {
+		case "code":
+			fault.Code = codeOf(value)
+		case "message":
+			if json.Unmarshal(value, &fault.Message) != nil {
+				fault.Message = string(value)
+			}
+		case "data":
+			fault.Data = value
+		}
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("%w: its error is %.200q", errForeign, raw)
-	}
-	fault.Code, fault.Data = codeOf(parts["code"]), parts["data"]
-	if message := parts["message"]; !none(message) && json.Unmarshal(message, &fault.Message) != nil {
-		fault.Message = string(message)
 	}
 	return fault
 }

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
 func TestOpenEnvelope(t *testing.T) {
@@ -80,6 +82,44 @@ func TestBatchOfManyResponses(t *testing.T) {
 	}
 }
 
+// An object of many more members than any that is read is rejected before it takes much memory and time.
+func TestObjectsOfManyMembers(t *testing.T) {
+	var all strings.Builder
+	for i := range 1 << 18 {
+		fmt.Fprintf(&all, `"%x":1,`, i)
+	}
+	many := all.String()
+	n := noPool(wallClock).newNode(Endpoint{URL: "http://a.invalid"}, "a")
+	block := fmt.Appendf(nil, `{%s"number":"0x1","hash":"0x%064x","parentHash":"0x%064x","timestamp":"0x1"}`, many, 2, 1)
+	for name, read := range map[string]func() error{
+		"a response": func() error {
+			_, err := openEnvelope([]byte(`{` + many + `"id":7,"result":1}`))
+			return err
+		},
+		"an error": func() error { return faultOf([]byte(`{` + many + `"code":3}`)) },
+		"a block": func() error {
+			_, err := n.headerAt(block, hexutil.Uint64(1))
+			return err
+		},
+		"a block with all its fields": func() error {
+			_, err := fullHeader(block)
+			return err
+		},
+		"a log": func() error {
+			_, err := decodeLogs([]byte(`[{` + many + `"removed":true}]`))
+			return err
+		},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := read()
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; err == nil || refused(err) || took > 16<<20 {
+			t.Errorf("%s gives %v and takes %d bytes of memory", name, err, took)
+		}
+	}
+}
+
 func TestNodeErrorsKeepTheirParts(t *testing.T) {
 	for body, want := range map[string]rpcError{
 		`{"id":7,"error":{"code":-32005,"message":"query returned more than 10000 results","data":{"from":"0x1"}}}`: {-32005,
@@ -125,7 +165,7 @@ func FuzzOpenEnvelope(f *testing.F) {
 		}
 		got, err := openEnvelope(body)
 		var want map[string]json.RawMessage
-		if json.Unmarshal(body, &want) != nil || want == nil {
+		if json.Unmarshal(body, &want) != nil || want == nil || len(want) > mostMembers {
 			if err == nil && json.Valid(body) {
 				t.Errorf("%q is not an object and gives %+v", body, got)
 			}

@@ -55,6 +55,7 @@ var (
 		`|max(?:imum)? (?:number of )?(?:results|logs)\D{0,25}` + figure)
 	ofBlocks = []*regexp.Regexp{
 		regexp.MustCompile(`\( ?[0-9]+ ?> ?` + figure + ` ?\)`),
+		regexp.MustCompile(`range\w*:? [0-9]+,? (?:>|exceeds?|max|is (?:higher|larger|greater) than)[^0-9\[]{0,30}` + figure),
 		regexp.MustCompile(`(?:limited to|up to|at most|max\w*|limit\w*|over|than|within|exceed\w*)\b[^0-9\[]{0,30}(?:0 ?- ?)?` + figure + `[- ]*(?:blocks?\b|range)`),
 		regexp.MustCompile(`(?:block )?range\w*(?: is| of|[^0-9\[]{0,40}\b(?:max\w*|limit\w*|than|to|exceeds?|allowed|size))[^0-9\[]{0,20}` + figure),
 		regexp.MustCompile(`max(?:imum)?[^0-9\[.]{0,25}(?:range|blocks?)[^0-9\[]{0,20}` + figure),
@@ -78,7 +79,8 @@ var (
 	// Erigon), and of a provider that sells old blocks ("Archive, Debug and Trace requests are not available on your
 	// current plan").
 	ofHistory = regexp.MustCompile(`\bprun(?:ed|ing)\b|histor(?:y|ical)[^.]{0,30}(?:unavailable|not available|expired)|missing trie node` +
-		`|\barchiv(?:e|al)\b[^.0-9]{0,60}\b(?:not (?:available|included|supported|allowed)|requires?|restricted)\b`)
+		`|\barchiv(?:e|al)\b[^.0-9]{0,60}\b(?:not (?:available|included|supported|allowed)|require[sd]?|restricted)\b` +
+		`|\brequires? an? archiv(?:e|al)\b`)
 	// Any other message about too much data.
 	ofLimit = regexp.MustCompile(`range|too (?:large|big|wide|long|many)|larger than|exceed|limit|time(?:d)? ?-?out|deadline|more than|smaller|narrow|reduce`)
 )

@@ -101,6 +101,14 @@ func TestRefusals(t *testing.T) {
 		{-32602, "block range is greater than 2000 blocks, try a smaller one up to the latest block", "",
 			refusal{kind: tooMuch, blocks: 2000}},
 		{-32005, "the query exceeds the limit of 500 results", "", refusal{kind: tooMuch, results: 500}},
+		// These name the length of the range before the bound.
+		{-32602, "range 1000000 exceeds limit of 10000", "", refusal{kind: tooMuch, blocks: 10_000}},
+		{-32000, "range 4097 > limit 4096", "", refusal{kind: tooMuch, blocks: 4096}},
+		{-32000, "eth_getLogs block range too large, range: 10001, max: 10000", "", refusal{kind: tooMuch, blocks: 10_000}},
+		{-32000, "requested block range 20000 is higher than allowed 10000", "", refusal{kind: tooMuch, blocks: 10_000}},
+		{-32000, "the range 1000000-1010000 is too large, max 1000 blocks", "", refusal{kind: tooMuch, blocks: 1000}},
+		{-32000, "Archive node required to access this block", "", refusal{kind: absent}},
+		{-32000, "This request requires an archive node. Upgrade your plan", "", refusal{kind: absent}},
 	} {
 		fault := &rpcError{Code: c.code, Message: c.message}
 		if c.data != "" {

@@ -66,11 +66,13 @@ func (n *Node) FullHeaders(ctx context.Context, from, to uint64) ([]*types.Heade
 
 // fullHeader decodes a header with all its fields. It returns ErrNoBlock for null.
 func fullHeader(raw []byte) (*types.Header, error) {
-	h, err := chainproof.ReadHeader(raw)
-	if err == nil && h == nil {
-		err = ErrNoBlock
+	switch h, err := decodeHeader(raw); { // it bounds the number of members
+	case err != nil:
+		return nil, err
+	case h == nil:
+		return nil, ErrNoBlock
 	}
-	return h, err
+	return chainproof.ReadHeader(raw)
 }
 
 // receipts reads all logs of a block from its receipts.

@@ -82,7 +82,6 @@ func (p *Pool) receive(ctx context.Context, n *Node, wait *Backoff) error {
 	if err != nil {
 		return fmt.Errorf("subscribe to newHeads: %w", err)
 	}
-	defer subscription.Unsubscribe()
 	n.health.set(func(h *health) { h.subscribed = true })
 	var missing missed
 	check := time.NewTicker(silence / 5)

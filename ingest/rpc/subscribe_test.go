@@ -1,12 +1,77 @@
 package rpc
 
 import (
+	"context"
+	"crypto/sha1"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 )
+
+// A node that accepts a subscription and then no longer responds does not delay the end of ingest: the connection is
+// closed without a further call, which would wait for its response.
+func TestEndOfASubscription(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	last := make(chan error, 1)
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			last <- err
+			return
+		}
+		defer conn.Close()
+		accept := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+		_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+			"Sec-WebSocket-Accept: %s\r\n\r\n", base64.StdEncoding.EncodeToString(accept[:]))
+		frame := make([]byte, 1000)
+		if _, err := conn.Read(frame); err != nil { // the call of eth_subscribe
+			last <- err
+			return
+		}
+		response := `{"jsonrpc":"2.0","id":1,"result":"0x1"}`
+		_, _ = fmt.Fprintf(conn, "\x81%c%s", len(response), response)
+		_, err = conn.Read(frame)
+		if err == nil && frame[0] != 0x88 { // a close frame
+			err = errors.New("the node is called again")
+		}
+		last <- err
+	}))
+	t.Cleanup(node.Close)
+	p := noPool(wallClock)
+	p.log = slog.New(slog.DiscardHandler)
+	n := p.newNode(Endpoint{URL: node.URL, WS: strings.Replace(node.URL, "http", "ws", 1)}, "silent")
+	ended := make(chan struct{})
+	go func() {
+		p.listen(ctx, n)
+		close(ended)
+	}()
+	for !n.health.look().subscribed {
+		if err := Sleep(t.Context(), time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	for range 2 {
+		select {
+		case err := <-last:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-ended:
+			ended = nil
+		case <-time.After(patience):
+			t.Fatal("the subscription does not end")
+		}
+	}
+}
 
 // A socket that stays open and announces nothing is detected by the blocks that polls see.
 func TestSilentSocket(t *testing.T) {

@@ -140,7 +140,7 @@ func httpErrorOf(response *http.Response) error {
 
 // retryAfter parses the header, which holds seconds or a date.
 func retryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds >= 0 && seconds < 1e6 {
+	if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds >= 0 && seconds < 1e9 {
 		return time.Duration(seconds * float64(time.Second))
 	}
 	if at, err := http.ParseTime(header); err == nil {

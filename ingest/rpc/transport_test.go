@@ -138,6 +138,7 @@ func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for header, want := range map[string]time.Duration{
 		"": 0, "3": 3 * time.Second, "0.5": 500 * time.Millisecond, "-1": 0, "soon": 0, "1e300": 0, "NaN": 0,
+		"2592000":                       30 * 24 * time.Hour, // a monthly quota
 		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "Fri, 02 Jan 2026 03:00:00 GMT": 0,
 	} {
 		if got := retryAfter(header, now); got != want {

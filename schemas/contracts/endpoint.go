@@ -2,6 +2,7 @@ package contracts
 
 import (
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -75,7 +76,7 @@ func Discreet(err error, rawURL string) error {
 	}
 	text = text[:min(len(text), searched)]
 	for _, secret := range secrets(u) {
-		text = strings.ReplaceAll(text, secret, "(hidden)")
+		text = hide(text, secret)
 	}
 	text = printable.Text(text, printable.Message)
 	if text == err.Error() {
@@ -98,15 +99,38 @@ func (e *discreetError) Unwrap() error { return e.err }
 // shortestKey is the minimum length of a URL part that may be a key: hiding rpc or v3 would only spoil sentences.
 const shortestKey = 6
 
+// cutKey is the minimum length of the beginning of a key that is hidden, too: a quotation of a response may end within
+// the key.
+const cutKey = 10
+
+// hide replaces each occurrence of a secret, or of its beginning.
+func hide(text, secret string) string {
+	var shown strings.Builder
+	for {
+		before, after, found := strings.Cut(text, secret[:min(len(secret), cutKey)])
+		shown.WriteString(before)
+		if !found {
+			return shown.String()
+		}
+		shown.WriteString("(hidden)")
+		for rest := secret[min(len(secret), cutKey):]; rest != "" && after != "" && rest[0] == after[0]; rest = rest[1:] {
+			after = after[1:]
+		}
+		text = after
+	}
+}
+
 // secrets returns the parts of a URL that may be keys, both encoded and decoded, the longest first.
 func secrets(u *url.URL) (all []string) {
 	all = append(all, u.RequestURI(), u.Fragment, u.User.Username())
 	password, _ := u.User.Password()
-	all = append(all, password, url.QueryEscape(password), u.User.String())
+	all = append(all, password, url.QueryEscape(password), u.User.String(),
+		base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
 	all = append(all, strings.Split(u.EscapedPath(), "/")...)
 	all = append(all, strings.Split(u.Path, "/")...)
-	for _, values := range u.Query() {
+	for name, values := range u.Query() {
 		for _, value := range values {
+			value = cmp.Or(value, name) // the whole query may be a key
 			all = append(all, value, url.QueryEscape(value))
 		}
 	}

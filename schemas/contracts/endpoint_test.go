@@ -121,6 +121,27 @@ func TestDiscreet(t *testing.T) {
 	}
 }
 
+// A server may repeat a key in any form in which it got it, and a quotation of its response may end within the key.
+func TestDiscreetHidesKeys(t *testing.T) {
+	const key = "0123456789abcdef0123456789abcdef"
+	for _, c := range []struct{ url, text, want string }{
+		{"https://node.example/v3/" + key, "HTTP 404: no route to /v3/" + key[:31], "HTTP 404: no route to (hidden)"},
+		{"https://node.example/v3/" + key, "unknown key " + key[:12] + "…", "unknown key (hidden)…"},
+		{"https://node.example/v3/" + key, key[:12] + " and " + key + " and " + key[:20],
+			"(hidden) and (hidden) and (hidden)"},
+		{"https://node.example/?apikey=" + key, "no such key: " + key[:20], "no such key: (hidden)"},
+		{"https://node.example/?" + key, "no such key: " + key, "no such key: (hidden)"},
+		{"https://node.example/?" + key + "&v=3", "no such key: " + key, "no such key: (hidden)"},
+		{"https://someone:hunter2@node.example", "not allowed: Basic c29tZW9uZTpodW50ZXIy", "not allowed: Basic (hidden)"},
+		{"https://node.example/v3/secretkey", "secrets are secretkeys", "secrets are (hidden)s"},
+		{"https://node.example", "no funds: Og==", "no funds: Og=="},
+	} {
+		if got := contracts.Discreet(errors.New(c.text), c.url).Error(); got != c.want {
+			t.Errorf("%q about %s is shown as %q, want %q", c.text, c.url, got, c.want)
+		}
+	}
+}
+
 // A node's text is stored and shown: it is made printable and bounded, and the error is otherwise unchanged.
 func TestDiscreetIsPrintable(t *testing.T) {
 	cause := errors.New("HTTP 500: page\x00with\x1b[2J\xff a NUL \u202e" + strings.Repeat("\x00", 1<<20))
