@@ -86,7 +86,7 @@ func (h History) Estimate(ctx context.Context, samples int, progress backup.Prog
 	e.CompareFrom = max(e.FromBlock, min(h.Proof.HeadersFrom(recordFrom), final+1))
 	m := &estimator{History: h, e: e, latency: latency.Seconds(), bill: rpc.Bill{Prices: n.Prices()}}
 	if e.FromBlock <= final {
-		taken, err := h.Reader.Sample(ctx, n, e.FromBlock, e.ToBlock, samples,
+		taken, err := h.Reader.Survey(ctx, n, e.FromBlock, e.ToBlock, samples,
 			func(done, of uint64) { progress.Report("chain: samples", done, of) })
 		if err != nil {
 			return nil, err

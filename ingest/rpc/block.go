@@ -62,35 +62,23 @@ func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
 	})
 }
 
-// prove returns the vaults' logs in a block as proveAll does. If the block has more logs than the node returns, they
-// are read for one vault after the other, and proven is false.
-func (n *Node) prove(
-	ctx context.Context, h *Header, vaults []common.Address, have []*event.Log,
-) (logs []*event.Log, proven bool, err error) {
-	logs, err = n.proveAll(ctx, h, vaults, have)
-	if !errors.Is(err, errOverLimit) {
-		return logs, h.Sealed, err
-	}
-	logs, err = n.vaultByVault(ctx, h, vaults, proof.Headers)
-	return logs, false, err
-}
-
 // proveAll returns the vaults' logs in a block, and proves that there are no more: all logs of the block, from every
-// contract, must make up its bloom. have may hold logs that were read before. If a response proves nothing, the node is
-// called again, since one address may stand for several backends, and then by the other method: nodes do not take
-// receipts from the same index.
-func (n *Node) proveAll(
-	ctx context.Context, h *Header, vaults []common.Address, have []*event.Log,
-) ([]*event.Log, error) {
+// contract, must make up its bloom. If a response proves nothing, the node is called again, since one address may stand
+// for several backends, and then by the method that was not preferred: nodes do not take receipts from the same index.
+func (n *Node) proveAll(ctx context.Context, h *Header, vaults []common.Address) ([]*event.Log, error) {
 	if err := n.HasBloom(h); err != nil {
 		return nil, err
 	}
-	if len(have) > 0 && proof.Incomplete(&h.Bloom, have) == "" {
-		return have, nil
-	}
 	var why string
-	for _, read := range []func(context.Context, *Header) ([]*event.Log, error){n.allLogs, n.allLogs, n.otherLogs} {
-		all, err := read(ctx, h)
+	for try := range 3 {
+		read := n.logsIn
+		if try == 2 {
+			read = n.logsByHash
+			if !n.health.silent() {
+				read = n.receipts
+			}
+		}
+		all, err := read(ctx, h, nil)
 		switch {
 		case err != nil && why == "":
 			return nil, err
@@ -104,19 +92,6 @@ func (n *Node) proveAll(
 	return nil, &UnprovenError{h.Number, h.Hash, n.Name, why}
 }
 
-// allLogs reads all logs of a block.
-func (n *Node) allLogs(ctx context.Context, h *Header) ([]*event.Log, error) {
-	return n.logsIn(ctx, h, nil)
-}
-
-// otherLogs reads all logs of a block by the method that allLogs did not prefer.
-func (n *Node) otherLogs(ctx context.Context, h *Header) ([]*event.Log, error) {
-	if n.health.silent() {
-		return n.logsByHash(ctx, h, nil)
-	}
-	return n.receipts(ctx, h)
-}
-
 // logsIn reads the logs of a block by its hash, from the given addresses or, if there are none, from all. If the node
 // rejects that because there are too many, or does not respond, it takes them from the receipts. After a timeout it
 // reads the receipts first for a while: at the head, a node that is silent at eth_getLogs would cost 30 s a block.
@@ -125,8 +100,8 @@ func (n *Node) logsIn(ctx context.Context, h *Header, addresses []common.Address
 	var why error
 	silent := n.health.silent()
 	if silent {
-		if all, why = n.receipts(ctx, h); why == nil {
-			return ours(all, addresses), nil
+		if all, why = n.receipts(ctx, h, addresses); why == nil {
+			return all, nil
 		}
 	}
 	logs, err := n.logsByHash(ctx, h, addresses)
@@ -135,11 +110,11 @@ func (n *Node) logsIn(ctx context.Context, h *Header, addresses []common.Address
 		return logs, err
 	}
 	if !silent {
-		all, why = n.receipts(ctx, h)
+		all, why = n.receipts(ctx, h, addresses)
 	}
 	switch {
 	case why == nil:
-		return ours(all, addresses), nil
+		return all, nil
 	case refusal == tooMuch:
 		return nil, n.overLimit(h, errors.Join(err, why))
 	}
@@ -154,19 +129,22 @@ func (n *Node) overLimit(h *Header, err error) error {
 	return fmt.Errorf("block %d at %s %w (%w)", h.Number, n.Name, errOverLimit, err)
 }
 
-// OneBlock reads the vaults' logs in a block that the node rejects as a range because of its size: by its hash, from
-// the receipts, or for one vault after the other. proven reports whether the header proves that there are no more.
+// OneBlock reads the vaults' logs in a block: by its hash, from the receipts, or, if it has more logs than the node
+// returns, for one vault after the other. proven reports whether the header proves that there are no more.
 func (n *Node) OneBlock(
 	ctx context.Context, h *Header, vaults []common.Address, level proof.Level,
 ) (logs []*event.Log, proven bool, err error) {
 	if level == proof.Headers {
-		return n.prove(ctx, h, vaults, nil)
+		logs, err = n.proveAll(ctx, h, vaults)
+		proven = h.Sealed
+	} else {
+		logs, err = n.logsIn(ctx, h, vaults)
 	}
-	logs, err = n.logsIn(ctx, h, vaults)
-	if errors.Is(err, errOverLimit) || refusalOf(ctx, err).kind.splits() {
+	if errors.Is(err, errOverLimit) || level != proof.Headers && refusalOf(ctx, err).kind.splits() {
 		logs, err = n.vaultByVault(ctx, h, vaults, level)
+		proven = false
 	}
-	return logs, false, err
+	return logs, proven, err
 }
 
 // vaultByVault reads the logs of a block for one vault after the other. They prove nothing: without the logs of all
@@ -208,14 +186,11 @@ func (n *Node) eachVault(ctx context.Context, h *Header, vaults []common.Address
 		}
 		logs = append(logs, some...)
 	}
-	slices.SortFunc(logs, byPlace)
-	for i, l := range logs[min(1, len(logs)):] {
-		if before := logs[i]; before.LogIndex == l.LogIndex {
-			return nil, fmt.Errorf("%s returned two logs with number %d in block %d, of 0x%x and of 0x%x",
-				n.Name, l.LogIndex, h.Number, before.Address, l.Address)
-		}
+	a := answer{logs: logs, disordered: len(logs) > 1}
+	if err := a.order(); err != nil {
+		return nil, fmt.Errorf("eth_getLogs at %s: %w", n.Name, err)
 	}
-	return logs, nil
+	return a.logs, nil
 }
 
 const (

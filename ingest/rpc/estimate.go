@@ -16,19 +16,19 @@ type Stratum struct {
 	Width            float64 // estimated blocks per range in this part
 }
 
-// Samples are a reader's estimates of a chain, made without reading all of it.
-type Samples struct {
+// Survey is a reader's estimate of a chain, made without reading all of it.
+type Survey struct {
 	Strata []Stratum // in the order of the chain
 	Ranges int       // ranges read
-	// DatesLogs reports whether the logs have their time; nil if no sample had a log.
+	// DatesLogs reports whether the logs have their time; nil if no range had a log.
 	DatesLogs *bool
 }
 
-// Sample divides the blocks from to to into parts and reads one range from the middle of each. There is at least one
+// Survey divides the blocks from to to into parts and reads one range from the middle of each. There is at least one
 // part and at most one per block. progress is called before each with the number of parts done.
-func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, parts int,
-	progress func(done, of uint64)) (*Samples, error) {
-	s := &Samples{}
+func (r *Reader) Survey(ctx context.Context, n *Node, from, to uint64, parts int,
+	progress func(done, of uint64)) (*Survey, error) {
+	s := &Survey{}
 	blocks := to - from + 1
 	count := max(1, min(uint64(parts), blocks))
 	for i := range count {
@@ -37,7 +37,7 @@ func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, parts int
 		middle := at.From + (at.To-at.From)/2
 		for taken := false; !taken || !n.limits.settled(r.most) && at.Blocks < at.To-middle+1; {
 			var err error
-			if taken, err = r.sampleAt(ctx, n, middle, &at, s); err != nil {
+			if taken, err = r.surveyAt(ctx, n, middle, &at, s); err != nil {
 				return nil, fmt.Errorf("sample the logs of blocks %d to %d: %w", at.From, at.To, err)
 			}
 		}
@@ -49,8 +49,8 @@ func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, parts int
 	return s, nil
 }
 
-// sampleAt reads one range as a backfill does, and returns false if a shorter one must be read.
-func (r *Reader) sampleAt(ctx context.Context, n *Node, from uint64, at *Stratum, s *Samples) (taken bool, err error) {
+// surveyAt reads one range as a backfill does, and returns false if a shorter one must be read.
+func (r *Reader) surveyAt(ctx context.Context, n *Node, from uint64, at *Stratum, s *Survey) (taken bool, err error) {
 	to := min(at.To, from+n.limits.next(r.most)-1)
 	asked := to - from + 1
 	began := time.Now()

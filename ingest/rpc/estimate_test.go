@@ -43,7 +43,7 @@ func TestSamplesOfANodeThatIsSilentAboutLongRanges(t *testing.T) {
 	chain := newFakeChain(t, 43, 3000, sparse)
 	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
 	timeouts := silentAbove(n, 100, func() {})
-	s, err := r.Sample(t.Context(), n, 1, 3000, 5, func(uint64, uint64) {})
+	s, err := r.Survey(t.Context(), n, 1, 3000, 5, func(uint64, uint64) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestSamplesOfANodeThatIsSilent(t *testing.T) {
 	chain := newFakeChain(t, 43, 3000, sparse)
 	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
 	timeouts := silentAbove(n, 0, func() {})
-	_, err := r.Sample(t.Context(), n, 1, 3000, 5, func(uint64, uint64) {})
+	_, err := r.Survey(t.Context(), n, 1, 3000, 5, func(uint64, uint64) {})
 	if refusalOf(t.Context(), err).kind != unanswered || timeouts() > 3 {
 		t.Errorf("after %d timeouts the error is %v", timeouts(), err)
 	}

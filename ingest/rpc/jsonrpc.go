@@ -291,12 +291,9 @@ func faultOf(raw []byte) error {
 
 // codeOf reads the code of an error, a number or a string with a number; 0 if there is none.
 func codeOf(raw []byte) int {
-	text := strings.Trim(string(raw), `"`)
-	if n, err := strconv.ParseInt(text, 0, 32); err == nil {
-		return int(n)
+	f, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<31 {
+		return 0
 	}
-	if f, err := strconv.ParseFloat(text, 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<31 {
-		return int(f)
-	}
-	return 0
+	return int(f)
 }

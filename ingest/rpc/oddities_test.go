@@ -178,7 +178,7 @@ func askings() []asking {
 		{"logs of a block", "eth_getLogs", oddLogs(),
 			func(n *oddNode, ctx context.Context) (any, error) { return n.logsByHash(ctx, h, vault) }},
 		{"receipts of a block", "eth_getBlockReceipts", []any{map[string]any{"status": "0x1", "logs": oddLogs()}},
-			func(n *oddNode, ctx context.Context) (any, error) { return n.receipts(ctx, h) }},
+			func(n *oddNode, ctx context.Context) (any, error) { return n.receipts(ctx, h, nil) }},
 		{"a receipt", "eth_getTransactionReceipt", map[string]any{"status": "0x1", "logs": oddLogs()},
 			func(n *oddNode, ctx context.Context) (any, error) { return n.LogsOf(ctx, common.Hash{1}) }},
 		{"an announcement", "eth_subscription", block, func(n *oddNode, _ context.Context) (any, error) {
@@ -410,7 +410,7 @@ func TestOddEmptyResults(t *testing.T) {
 	}
 	n := newOddNode(t)
 	n.result = func(string, []json.RawMessage) any { return nil }
-	if _, err := n.receipts(t.Context(), &Header{}); err == nil || !strings.Contains(err.Error(), ErrNoReceipts.Error()) {
+	if _, err := n.receipts(t.Context(), &Header{}, nil); err == nil || !strings.Contains(err.Error(), ErrNoReceipts.Error()) {
 		t.Errorf("null receipts: %v", err)
 	}
 	// Logs with empty parts.

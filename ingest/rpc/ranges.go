@@ -169,8 +169,10 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	to := min(end, j.at+cmp.Or(j.step, l.next(r.most))-1)
 	far, first := len(j.headers) == 0, !l.answers() // no headers prove the logs; it has returned no logs yet
 	if far && first {                               // it may be silent at eth_getLogs
-		if err := r.vouch(ctx, n, j.at, to); err != nil {
-			return r.unlessSilent(ctx, n, j, err)
+		if silent, err := r.vouch(ctx, n, j.at, to); err != nil {
+			return nil, err
+		} else if silent {
+			return r.readByHash(ctx, n, j)
 		}
 	}
 	began := time.Now()
@@ -182,8 +184,10 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	if len(a.logs) > 0 {
 		n.vouched(j.at)
 	} else if far && !first {
-		if err := r.vouch(ctx, n, j.at, to); err != nil {
-			return r.unlessSilent(ctx, n, j, err)
+		if silent, err := r.vouch(ctx, n, j.at, to); err != nil {
+			return nil, err
+		} else if silent {
+			return r.readByHash(ctx, n, j)
 		}
 	}
 	j.step = 0
@@ -197,43 +201,32 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	return r.part(ctx, n, j, to, a)
 }
 
-// errSilent means that the check of a node is still open because it is silent at eth_getLogs.
-var errSilent = errors.New("the endpoint is silent at eth_getLogs")
-
-// unlessSilent returns an error of vouch, or reads the blocks of a silent node by their hashes.
-func (r *Reader) unlessSilent(ctx context.Context, n *Node, j *job, err error) (*Part, error) {
-	if errors.Is(err, errSilent) {
-		return r.readByHash(ctx, n, j)
-	}
-	return nil, err
-}
-
 // vouch returns an error for a node that has the headers of old blocks but has pruned their logs: it returns no logs
 // for any range, and no header would reveal this. The first of some blocks of the range that has a bloom must have a
 // log, from any contract. A node is checked until it has returned a log, which usually costs two calls, and again for
-// lower blocks, and after a failure, because another node may come back at its URL. Until a silent node responds, vouch
-// returns errSilent: the blocks must be read by their hashes, so that their blooms prove the logs without further
-// timeouts.
-func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64) error {
+// lower blocks, and after a failure, because another node may come back at its URL. While the check is open because the
+// node is silent, silent is true: the blocks must be read by their hashes, so that their blooms prove the logs without
+// further timeouts.
+func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64) (silent bool, err error) {
 	if r.proof == proof.None {
-		return nil
+		return false, nil
 	}
 	n.vouching.Lock()
 	defer n.vouching.Unlock()
 	if vouched := n.health.look().vouched; vouched > 0 && vouched <= from {
-		return nil
+		return false, nil
 	}
 	if n.health.silent() {
-		return errSilent
+		return true, nil
 	}
 	h, err := n.firstWithBloom(ctx, from, to)
 	if err != nil || h == nil {
-		return err // without such a block, the next range is checked
+		return false, err // without such a block, the next range is checked
 	}
 	logs, err := n.logsByHash(ctx, h, nil)
 	if refusalOf(ctx, err).kind == unclear { // for example, it requires an address, or accepts no hash
-		if logs, err = n.proveAll(ctx, h, nil, nil); err != nil {
-			return err
+		if logs, err = n.proveAll(ctx, h, nil); err != nil {
+			return false, err
 		}
 		var a *answer
 		a, err = n.logsOfRange(ctx, maxAnswer, h.Number, h.Number, []common.Address{common.Address(logs[0].Address)})
@@ -244,14 +237,14 @@ func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64) error {
 	switch refusal := refusalOf(ctx, err).kind; {
 	case refusal == tooMuch: // so there are some
 	case refusal == unanswered:
-		return errSilent
+		return true, nil
 	case err != nil:
-		return err
+		return false, err
 	case len(logs) == 0:
-		return &UnprovenError{h.Number, h.Hash, n.Name, "it has none at all"}
+		return false, &UnprovenError{h.Number, h.Hash, n.Name, "it has none at all"}
 	}
 	n.vouched(from)
-	return nil
+	return false, nil
 }
 
 // vouched notes that the node has a log of a range that begins with a block.
@@ -493,7 +486,7 @@ func (r *Reader) resolve(ctx context.Context, n *Node, blocks []*blockRead) ([]*
 
 // prove reads all logs of the vaults in a block.
 func (b *blockRead) prove(ctx context.Context, n *Node, vaults []common.Address) (err error) {
-	b.logs, b.proven, err = n.prove(ctx, b.Header, vaults, b.logs)
+	b.logs, b.proven, err = n.OneBlock(ctx, b.Header, vaults, proof.Headers)
 	return err
 }
 
@@ -511,7 +504,7 @@ func (r *Reader) endOf(
 		return nil, true, err
 	}
 	if r.proof != proof.None && proof.Lacks(&h.Bloom, r.vaults, logs) && proof.Sparse(&h.Bloom) {
-		logs, _, err = n.prove(ctx, h, r.vaults, logs)
+		logs, _, err = n.OneBlock(ctx, h, r.vaults, proof.Headers)
 	}
 	return logs, false, err
 }

@@ -344,7 +344,7 @@ func TestOneBlockIsProven(t *testing.T) {
 					logs = append(logs, &twice)
 				}
 				return logs
-			}, fault: "two logs with number 5"},
+			}, fault: "two different logs have number 5"},
 	} {
 		chain := newFakeChain(t, 11, 3, func(*rand.Rand, int) int { return 6 })
 		b := chain.blocks[number]

@@ -75,13 +75,14 @@ func fullHeader(raw []byte) (*types.Header, error) {
 	return chainproof.ReadHeader(raw)
 }
 
-// receipts reads all logs of a block from its receipts.
-func (n *Node) receipts(ctx context.Context, h *Header) ([]*event.Log, error) {
+// receipts reads the logs of a block from its receipts, those of the given addresses or, if there are none, all.
+func (n *Node) receipts(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	a, err := asked(ctx, n, receiptsOf(h.Hash), decodeReceipts)
 	if err != nil {
 		return nil, err
 	}
-	return n.ofBlock(a, h, nil)
+	logs, err := n.ofBlock(a, h, nil)
+	return ours(logs, addresses), err
 }
 
 func receiptsOf(hash common.Hash) call {

@@ -170,23 +170,18 @@ func readAnswer(response *http.Response, most int, room int64) ([]byte, error) {
 	return unpacked(response.Header.Get("Content-Encoding"), body.Bytes(), most)
 }
 
-// likeJSON reports whether a body begins like a response or a batch of responses.
-func likeJSON(body []byte) bool {
-	kind := jx.Raw(body).Type()
-	return kind == jx.Object || kind == jx.Array
-}
-
 // unpacked decompresses a body that is compressed although the request did not accept that, with or without a header
 // that declares it, and removes a byte order mark.
 func unpacked(encoding string, body []byte, most int) ([]byte, error) {
 	var packed io.Reader
 	var err error
+	kind := jx.Raw(body).Type()
 	switch encoding = strings.ToLower(strings.TrimSpace(encoding)); {
 	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}): // JSON cannot begin like this
 		packed, err = gzip.NewReader(bytes.NewReader(body))
 	case encoding == "deflate":
 		packed, err = zlib.NewReader(bytes.NewReader(body))
-	case encoding != "" && encoding != "identity" && encoding != "gzip" && !likeJSON(body):
+	case encoding != "" && encoding != "identity" && encoding != "gzip" && kind != jx.Object && kind != jx.Array:
 		return nil, fmt.Errorf("%w: its Content-Encoding is %.40q, which was not requested", errNotJSON, encoding)
 	}
 	if err == nil && packed != nil {
