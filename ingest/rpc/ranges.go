@@ -181,14 +181,19 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		return r.less(ctx, n, j, to, err)
 	}
 	l.gave(to-j.at+1, a.given, a.bytes, r.target, time.Since(began))
-	if len(a.logs) > 0 {
-		n.vouched(j.at)
-	} else if far && !first {
-		if silent, err := r.vouch(ctx, n, j.at, to); err != nil {
+	if far && !first {
+		until := to
+		if len(a.logs) > 0 {
+			until = j.at // the node may have pruned the logs of the first blocks only
+		}
+		if silent, err := r.vouch(ctx, n, j.at, until); err != nil {
 			return nil, err
 		} else if silent {
 			return r.readByHash(ctx, n, j)
 		}
+	}
+	if len(a.logs) > 0 {
+		n.vouched(j.at)
 	}
 	j.step = 0
 	if len(a.removed) > 0 || a.disordered && l.cut(a.given) {

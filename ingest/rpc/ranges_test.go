@@ -544,6 +544,28 @@ func (c *fakeChain) lostBelow(number uint64) {
 	}
 }
 
+// A range whose first blocks have lost their logs, and whose last blocks have theirs, is not accepted from a node that
+// has shown only that it has logs of later blocks, nor after a failure.
+func TestPrunedHistoryWithinARange(t *testing.T) {
+	chain := newFakeChain(t, 17, 60, func(*rand.Rand, int) int { return 3 })
+	chain.lostBelow(20)
+	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
+	read := func(from, to uint64) error {
+		return r.run(t.Context(), n, &job{at: from, to: to, step: to - from + 1, recordFrom: 400, headersFrom: 400})
+	}
+	if err := read(30, 40); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(10, 29); !isUnproven(err) {
+		t.Errorf("lower blocks, of which it has logs only of the last ones: %v", err)
+	}
+	n.health.set(func(h *health) { h.fail(h.now(), h.now(), io.EOF) })
+	chain.lostBelow(55)
+	if err := read(51, 58); !isUnproven(err) {
+		t.Errorf("blocks of which it has logs only of the last ones, after a failure: %v", err)
+	}
+}
+
 // Whether a node has old logs is checked in each range until a block with logs was found in one, wherever it is in the
 // range.
 func TestPrunedHistoryWithEmptyBlocks(t *testing.T) {
