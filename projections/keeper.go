@@ -93,6 +93,14 @@ func (k *keeper) fault() error {
 	}
 }
 
+// faulty reports whether the keeper ended with a fault that another generation need not resolve: any one but a restored
+// vault.
+func (k *keeper) faulty() bool {
+	err := k.fault()
+	var restored *write.OutdatedError
+	return err != nil && !errors.As(err, &restored)
+}
+
 // run takes the lease and writes, again and again, until ctx ends or an operator must act.
 func (k *keeper) run(ctx context.Context) error {
 	const shortest, longest = 100 * time.Millisecond, 5 * time.Second

@@ -464,6 +464,9 @@ func TestRefusals(t *testing.T) {
 		"another log": {func(t *testing.T, w *world) {
 			w.registered(t, 1, bytes.Repeat([]byte{9}, 16), readmodel.Schema(), registry.Live)
 		}, []string{"generation 1 was made from log 0909", "navlog projection rebuild"}},
+		"another log, while the first generation is built": {func(t *testing.T, w *world) {
+			w.registered(t, 1, bytes.Repeat([]byte{9}, 16), readmodel.Schema(), registry.Building)
+		}, []string{"generation 1 was made from log 0909", "navlog projection rebuild"}},
 		"unknown schema": {func(t *testing.T, w *world) {
 			w.registered(t, 1, logID, "fedcba987654", registry.Live)
 		}, []string{"has schema fedcba987654", readmodel.Schema(), "navlog projection rebuild"}},

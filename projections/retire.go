@@ -30,7 +30,8 @@ func (l *list) surplus(keep int) int32 {
 }
 
 // retire drops a surplus generation, in the background: its writer here releases the lease when a later call sees the
-// list. Nothing is dropped unless the live generation follows the log. Like `navlog projection drop`, it does not drop
+// list. Nothing is dropped unless the live generation follows the log and nothing is wrong with the log: no generation
+// could replace a dropped one then. Like `navlog projection drop`, it does not drop
 // a generation that is read. It retries a drop that failed after the list was changed, but completes none of another
 // process: a database with the same name may belong to another deployment.
 func (p *Projections) retire(ctx context.Context, l *list) {
@@ -47,7 +48,7 @@ func (p *Projections) retire(ctx context.Context, l *list) {
 	if slices.Contains(l.dropped, r.unfinished) {
 		id = r.unfinished
 	}
-	if id == 0 || live == nil || live.fault() != nil || live.board.get().State != Following ||
+	if id == 0 || live == nil || live.board.get().State != Following || live.board.ready() != nil ||
 		time.Since(r.retried) < retryRetiring {
 		return
 	}

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -37,7 +38,8 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-// TestRetiringEnds: a drop that ends with the projector is not logged as done.
+// TestRetiringEnds: a drop that ends with the projector is not logged as done. While something is wrong with the log,
+// none begins.
 func TestRetiringEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -48,10 +50,18 @@ func TestRetiringEnds(t *testing.T) {
 	p.log = slog.New(whenLogged{sentence: "surplus generation dropped",
 		call: func() { t.Error("the generation was not dropped") }})
 	live := &keeper{done: make(chan struct{})}
+	live.board.open(1, 1, true)
 	live.board.set(Following, nil)
 	p.roster.keepers = map[int32]*keeper{3: live}
-	p.retire(ctx, &list{live: 3, all: []generation{
-		{ID: 1, State: registry.Standby}, {ID: 2, State: registry.Standby}, {ID: 3, State: registry.Live}}})
+	l := &list{live: 3, all: []generation{
+		{ID: 1, State: registry.Standby}, {ID: 2, State: registry.Standby}, {ID: 3, State: registry.Live}}}
+	live.board.fault = errors.New("its records were deleted")
+	p.retire(ctx, l)
+	if p.roster.retiring != nil {
+		t.Fatal("a generation is dropped that cannot be built again")
+	}
+	live.board.fault = nil
+	p.retire(ctx, l)
 	<-p.roster.retiring
 }
 

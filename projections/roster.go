@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,7 +25,8 @@ type roster struct {
 	mu      sync.Mutex
 	keepers map[int32]*keeper
 	liveID  int32
-	// The status that is reported while no keeper has the live generation.
+	// The status that is reported while no keeper has the live generation. If one has it, the state Bad means that its
+	// successor cannot be created.
 	none board
 	// Why the keeper of the live generation ended, until another one is live.
 	fault error
@@ -59,6 +61,14 @@ func (r *roster) allEnded() (err error) {
 		}
 	}
 	return err
+}
+
+// refusal returns why a generation cannot be written or created until an operator acts; nil if nothing prevents it.
+func (r *roster) refusal() error {
+	if s := r.none.get(); s.State == Bad {
+		return errors.New(s.Reason)
+	}
+	return nil
 }
 
 // supervise runs one keeper for each generation that must be written and that this binary can write, until ctx ends.
@@ -123,7 +133,7 @@ func (p *Projections) reconcile(ctx context.Context, origin *event.Origin, ended
 		err := p.fits(g, origin)
 		if err == nil {
 			needed[g.ID] = g
-		} else if g.ID == l.live {
+		} else if g.ID == l.live || l.live == 0 && g.State == registry.Building {
 			refusal = err
 		}
 	}
@@ -153,21 +163,24 @@ func (p *Projections) reconcile(ctx context.Context, origin *event.Origin, ended
 // replaceOutdated provides a generation that represents the whole log. It acts if no generation is live, or if the live
 // one is outdated: a vault was added, removed or restored since it was built. Then it creates a new generation beside
 // the live one, and a later call makes it live when it is built and follows the log, unless this would take a vault out
-// of the API that was restored meanwhile.
+// of the API that was restored meanwhile. It creates none while the live generation, or one that is being built, has a
+// fault that another generation would most likely have too, such as a hole in the log.
 func (p *Projections) replaceOutdated(ctx context.Context, origin *event.Origin, l *list,
 	needed map[int32]generation) (made bool, err error) {
 	live := p.roster.keepers[l.live]
 	if l.live != 0 && (live == nil || !needed[l.live].Outdated) {
 		return false, nil
 	}
-	var next *keeper
-	outdated := live != nil
+	var next, faulty *keeper
+	outdated := live != nil && !live.faulty()
 	for id, g := range needed {
 		k := p.roster.keepers[id]
 		switch {
 		case g.State != registry.Building || k == nil:
-		case k.fault() != nil:
-			outdated = outdated || g.Outdated
+		case k.faulty():
+			faulty = k
+		case k.fault() != nil: // a vault was restored
+			outdated = outdated || live == nil
 		case k.restored.Load() && live != nil && live.fault() == nil && omitsMore(g, needed[l.live]):
 			// The live generation still has a vault that was restored meanwhile: only another successor will have it too.
 		case next == nil || id > next.ID:
@@ -177,6 +190,11 @@ func (p *Projections) replaceOutdated(ctx context.Context, origin *event.Origin,
 	if next == nil {
 		if !outdated {
 			return false, nil // one is being built and cannot be written here, or is broken
+		}
+		if faulty != nil {
+			return false, &permanentError{fmt.Errorf("generation %d, the successor of the live one, cannot be built: %w; then "+
+				"restart `navlog project`, or drop this generation (`navlog projection drop %d`), and it builds another one",
+				faulty.ID, faulty.fault(), faulty.ID)}
 		}
 		id := l.newest + 1
 		made, err := p.create(ctx, id, origin)

@@ -50,7 +50,7 @@ type Status struct {
 	Building *registry.BuildingStatus `json:"building,omitempty"`
 	// VaultWarnings name the vaults whose logs are all unknown.
 	VaultWarnings []registry.VaultWarning `json:"vaultWarnings,omitempty"`
-	// Reason is why the state is retrying or bad, or what is wrong with the log.
+	// Reason is why the state is retrying or bad, or what is wrong although the generation is written.
 	Reason string `json:"reason,omitempty"`
 	// Others are the generations that are written besides the live one, by id.
 	Others []Status `json:"others,omitempty"`
@@ -72,8 +72,9 @@ type board struct {
 	seen uint64
 	// When the engines last responded.
 	answered time.Time
-	// What is wrong with the log: a transaction hangs, so that records behind it cannot be read, or records were
-	// deleted. nil if nothing is.
+	// What is wrong although the generation is written: a transaction of the log hangs, so that records behind it cannot
+	// be read, or records were deleted, or the live generation is outdated and its successor cannot be built. nil if
+	// nothing is.
 	fault error
 	// Why the last term ended, until a later one has written or has nothing to write. Without it, a term that fails
 	// again and again would look like one that is starting.
@@ -200,7 +201,7 @@ func (b *board) wrote(p progress) {
 }
 
 // look compares the position with end, the end of the log as it was just read, and returns the status. elapsed is the
-// time since the last look; fault is what is wrong with the log.
+// time since the last look; fault is what is wrong although the generation is written.
 //
 // Not every offset is a record: some are markers, or belong to aborted transactions. So the writer is at the end in
 // two cases. Either one offset is left, the marker of its last record. Or more are left, but everything that the log
@@ -275,7 +276,11 @@ func (p *Projections) observe(ctx context.Context) error {
 			end := ends[topic][0]
 			// nothing is known about a generation that is not written here
 			seq, lag, foreign := math.NaN(), math.NaN(), math.NaN()
-			if s, writing := k.board.look(end, fault, now.Sub(last)); writing {
+			wrong := fault
+			if &k.board == served {
+				wrong = cmp.Or(fault, p.roster.refusal())
+			}
+			if s, writing := k.board.look(end, wrong, now.Sub(last)); writing {
 				seq, lag = float64(s.Seq), float64(s.Lag)
 				if &k.board == served { // an older one may lack the mapping of the vault's events
 					foreign = float64(len(s.VaultWarnings))
