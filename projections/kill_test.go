@@ -242,6 +242,33 @@ func TestRestoredLogThatWentOn(t *testing.T) {
 	}
 }
 
+// TestRebuildOnAnOlderCopy: the log was restored from an older copy, and ends before the live generation. A rebuild does
+// not wait until the log is as long again: it compares with the log, and makes the new generation live.
+func TestRebuildOnAnOlderCopy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	stop := start(t, p)
+	reaches(t, p, s.Seq())
+	must(t, stop())
+	parts := units(s.Records)
+	copied := slices.Concat(parts[:len(parts)-2]...)
+	w.newLog(t)
+	w.append(t, copied)
+	p, _ = w.projector(t)
+	refuses(t, p, fmt.Sprintf("ends before seq %d", s.Seq()))
+	out, err := w.operator(t).Rebuild(t.Context(), RebuildOptions{})
+	if err != nil || !out.Live || out.Verified == nil || out.Verified.Seq != uint64(len(copied)) {
+		t.Fatalf("rebuilt %+v, %v", out, err)
+	}
+	follows(t, p, 2, uint64(len(copied)))
+	w.append(t, slices.Concat(parts[len(parts)-2:]...))
+	follows(t, p, 2, s.Seq())
+	w.verify(t, s.Seq())
+}
+
 // TestRestoredLogBehindEvents: a writer crashed between its two inserts, so events is ahead of lists, and the log lost
 // just these records and continued with others. The rows of events cannot be those of the log any more.
 func TestRestoredLogBehindEvents(t *testing.T) {

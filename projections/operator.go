@@ -91,6 +91,9 @@ type Generation struct {
 	reported *Status // what projectors report about it; nil if none of them writes it
 }
 
+// unwritten reports whether a projector cannot write the generation any more.
+func (g *Generation) unwritten() bool { return g.reported != nil && g.reported.State == Bad }
+
 // List returns the generations by id, including dropped ones.
 func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	rows, err := o.listed(ctx)
@@ -118,11 +121,15 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	return out, nil
 }
 
-// noteUnwritten adds a note to each generation that its projector cannot write any more.
+// noteUnwritten adds a note to each generation that its projector cannot write, for now or any more.
 func noteUnwritten(all []Generation) {
 	for i := range all {
-		if g := &all[i]; g.reported != nil && g.reported.State == Bad {
-			g.Note = unwritten(g.reported)
+		switch g := &all[i]; {
+		case g.reported == nil:
+		case g.reported.State == Retrying:
+			g.Note = "it is not written, retrying: " + g.reported.Reason
+		case g.unwritten():
+			g.Note = whyUnwritten(g.reported)
 			if g.State != registry.Live {
 				g.Note += fmt.Sprintf(": drop it with `navlog projection drop %d`", g.ID)
 			}
@@ -130,8 +137,8 @@ func noteUnwritten(all []Generation) {
 	}
 }
 
-// unwritten returns why a generation in state bad stays where it is.
-func unwritten(s *Status) string {
+// whyUnwritten returns why a generation in state bad stays where it is.
+func whyUnwritten(s *Status) string {
 	return "it is not written any more, because " + s.Reason
 }
 
@@ -259,7 +266,7 @@ func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
 		}
 		if s := reported[g.ID]; s != nil && s.State == Bad {
 			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; %s", g.ID, at.Seq, want,
-				unwritten(s))
+				whyUnwritten(s))
 		}
 		o.Progress.Report(fmt.Sprintf("generation %d: what the live one has", g.ID), at.Seq, want)
 		if time.Since(began) > catchUp {

@@ -107,13 +107,18 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 }
 
 // sound returns the live generation if it can serve for comparison with g; nil if there is none of this log and
-// schema, or if it lost or duplicated a row, because nothing can be equal to it then.
+// schema, or if nothing can be equal to it: it lost or duplicated a row, ClickHouse cannot read a part of it, or it is
+// not written any more and has records that the log does not have, because the log was restored from an older copy.
 func (o *Operator) sound(ctx context.Context, g, live *Generation, options RebuildOptions) (*Generation, error) {
 	if live == nil || !alike(g, live) {
 		return nil, nil
 	}
+	if live.unwritten() && live.Seq != nil && *live.Seq > *g.Seq {
+		options.Notice(fmt.Sprintf("the live generation %d is at seq %d, and the log ends at %d", live.ID, *live.Seq, *g.Seq))
+		return nil, nil
+	}
 	err := o.prove(ctx, live.ID, live.Database)
-	if broken := new(verify.BrokenError); errors.As(err, &broken) {
+	if broken := new(verify.BrokenError); errors.As(err, &broken) || corrupted(err) {
 		options.Notice(fmt.Sprintf("the live generation %d is broken: %v", live.ID, err))
 		return nil, nil
 	}
@@ -228,9 +233,10 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 const near = 10_000
 
 // built waits until a projector has brought the generation to the end of the log, or to the position that the live
-// one had when the new one came near. It also returns the live generation, unless that is the new one.
+// one had when the new one came near, unless the live one is not written any more. It also returns the live generation, unless that is the new one.
 func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
 	began, noticed := time.Now(), false
+	var reason string // why it was last retrying
 	var target *uint64
 	for {
 		g, live, err = o.find(ctx, id)
@@ -245,6 +251,10 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 				"projection list`", id, g.State)
 		}
 		s := g.reported
+		if s != nil && s.State == Retrying && s.Reason != reason {
+			reason = s.Reason
+			options.Notice(fmt.Sprintf("generation %d is not written, retrying: %s", id, reason))
+		}
 		switch {
 		case s == nil && !noticed && time.Since(began) > o.patience:
 			noticed = true
@@ -256,7 +266,7 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 				"the next rebuild", id, s.Reason, id)
 		case g.Seq != nil:
 			atEnd := s.State == Following
-			if live != nil && live.Seq != nil && alike(g, live) {
+			if live != nil && live.Seq != nil && alike(g, live) && !live.unwritten() {
 				if target == nil && (atEnd || *g.Seq+near >= *live.Seq) {
 					target = live.Seq
 				}

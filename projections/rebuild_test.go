@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -289,6 +290,34 @@ func TestRebuildInterrupted(t *testing.T) {
 		t.Errorf("the notices are %q", notices)
 	}
 	wantStates(t, o, "1 standby, 2 live")
+}
+
+// TestRebuildReportsRetries: while the new generation cannot be written for a reason that may end by itself, the command
+// gives the reason and waits.
+func TestRebuildReportsRetries(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	var may atomic.Bool
+	open := p.open
+	p.open = func(database string) (driver.Conn, error) {
+		if database == w.ch.Database(2) && !may.Load() {
+			return nil, errors.New("memory limit exceeded")
+		}
+		return open(database)
+	}
+	start(t, p)
+	reaches(t, p, s.Seq())
+	out, err := w.operator(t).Rebuild(t.Context(), RebuildOptions{Notice: func(sentence string) {
+		if sentence == "generation 2 is not written, retrying: memory limit exceeded" {
+			may.Store(true)
+		}
+	}})
+	if err != nil || !out.Live {
+		t.Errorf("rebuilt %+v, %v", out, err)
+	}
 }
 
 // TestSwitchDuringRebuild: an operator makes another generation live while a rebuild compares. The rebuild does not undo

@@ -97,6 +97,45 @@ func (w *world) emptyParts(t *testing.T, database string) {
 	}
 }
 
+// TestRebuildOfUnreadable: ClickHouse cannot read a part of the live generation, and project may not repair it. A
+// rebuild replaces the generation.
+func TestRebuildOfUnreadable(t *testing.T) {
+	t.Parallel()
+	ch, err := engines.StartClickHouse(t.Context(), t.TempDir())
+	must(t, err)
+	t.Cleanup(func() { must(t, ch.Close()) })
+	w := newWorldAt(t, ch.Addr)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	patient := p.openPatient
+	p.openPatient = func(database string) (driver.Conn, error) {
+		conn, err := patient(database)
+		return denyingConn{conn, &clickhouse.Exception{Code: 497, Message: "Not enough privileges"}}, err
+	}
+	start(t, p)
+	reaches(t, p, s.Seq())
+	w.more(t, s)
+	reaches(t, p, s.Seq())
+	for _, table := range write.Tables {
+		merge(t, w.conn, w.ch.Database(1), table)
+	}
+	w.emptyParts(t, w.ch.Database(1))
+	w.more(t, s)
+	wait.Until(t, func() error {
+		if s := p.Status(); s.State != Retrying || !strings.Contains(s.Reason, "`navlog projection rebuild`") {
+			return fmt.Errorf("status is %+v", s)
+		}
+		return nil
+	})
+	out, err := w.operator(t).Rebuild(t.Context(), RebuildOptions{})
+	if err != nil || !out.Live || out.Verified == nil {
+		t.Fatalf("rebuilt %+v, %v", out, err)
+	}
+	follows(t, p, 2, s.Seq())
+	w.verify(t, s.Seq())
+}
+
 // eachPart calls do with the folder of each part that meets a condition.
 func (w *world) eachPart(t *testing.T, database, condition string, do func(path string) error) {
 	t.Helper()

@@ -109,19 +109,20 @@ func TestFailedDropIsRetried(t *testing.T) {
 	}
 }
 
-// TestUnwritten: a generation that its projector cannot write any more has a note with the reason in the list, and no
-// other one does.
+// TestUnwritten: a generation that its projector cannot write has a note with the reason in the list, and no other one
+// does.
 func TestUnwritten(t *testing.T) {
 	all := []Generation{
 		{ID: 1, State: registry.Standby, reported: &Status{State: Bad, Reason: "a vault was restored"}},
 		{ID: 2, State: registry.Standby, reported: &Status{State: Following}},
 		{ID: 3, State: registry.Standby},
 		{ID: 4, State: registry.Live, reported: &Status{State: Bad, Reason: "the log has a hole"}},
+		{ID: 5, State: registry.Building, reported: &Status{State: Retrying, Reason: "memory limit exceeded"}},
 	}
 	noteUnwritten(all)
 	for i, want := range []string{
 		"it is not written any more, because a vault was restored: drop it with `navlog projection drop 1`", "", "",
-		"it is not written any more, because the log has a hole",
+		"it is not written any more, because the log has a hole", "it is not written, retrying: memory limit exceeded",
 	} {
 		if all[i].Note != want {
 			t.Errorf("generation %d has the note %q, want %q", all[i].ID, all[i].Note, want)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,14 +22,20 @@ func (e *BrokenError) Error() string { return e.what + ": rows were lost or doub
 // Broken formats an error that says what is wrong with the rows, as fmt.Sprintf does.
 func Broken(format string, a ...any) *BrokenError { return &BrokenError{fmt.Sprintf(format, a...)} }
 
+// markTimeout bounds a mark, like an insert.
+const markTimeout = 30 * time.Second
+
 // MarkIfBroken marks a generation bad if the result of an audit is that it is broken, even if it is in use: no response
 // is better than a wrong one. It does so in a single statement, because the generation may be made live or standby at
 // the same time. It then returns the *BrokenError, wrapped with what to do, and any other error unchanged. A mark that
-// failed is an error that is no *BrokenError.
+// failed is an error that is no *BrokenError. The mark does not follow ctx: a projector that sees it stops the keeper
+// that makes it, and the reason would be lost.
 func MarkIfBroken(ctx context.Context, pool *pgxpool.Pool, id int32, audit error) error {
 	if broken := new(BrokenError); !errors.As(audit, &broken) {
 		return audit
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
+	defer cancel()
 	n, err := db.New(pool).MarkGenerationBad(ctx, id)
 	if err == nil && n != 1 {
 		err = errors.New("it was dropped, or PostgreSQL does not have it; check `navlog projection list`")

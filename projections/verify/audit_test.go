@@ -98,14 +98,15 @@ func TestAuditFindsLostParts(t *testing.T) {
 	broken("events with a row twice", "events has")
 }
 
-// TestMarkBadMovingGeneration: a generation that is made live while it is marked bad ends up bad; a bad one stays
-// bad, and a missing one is an error.
+// TestMarkBadMovingGeneration: a generation that is made live while it is marked bad ends up bad, even if the keeper
+// that marks it is stopped meanwhile; a bad one stays bad, and a missing one is an error.
 func TestMarkBadMovingGeneration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.registered(t, registry.Building)
+	ctx, stop := context.WithCancel(t.Context())
 	mark := func(id int32) error {
-		return MarkIfBroken(t.Context(), w.pool, id, &BrokenError{"one"})
+		return MarkIfBroken(ctx, w.pool, id, &BrokenError{"one"})
 	}
 	marked := func(err error) {
 		t.Helper()
@@ -135,6 +136,7 @@ func TestMarkBadMovingGeneration(t *testing.T) {
 			t.Fatal("no session waits for the moving generation")
 		}
 	}
+	stop()
 	must(t, tx.Commit(t.Context()))
 	marked(<-marking)
 	all, err := db.New(w.pool).ListGenerations(t.Context())
