@@ -303,8 +303,8 @@ func endOf(seq uint64, left int64, atEnd bool) uint64 {
 	return seq + uint64(left)
 }
 
-// reports returns what projectors report about each generation that one of them writes. A report of the lease's holder
-// takes precedence over those of standbys.
+// reports returns what projectors report about each generation that one of them writes. The report of the one that
+// writes takes precedence: another one may retry, because it does not reach an engine.
 func (o *Operator) reports(ctx context.Context) (map[int32]*Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, listedWithin)
 	defer cancel()
@@ -319,7 +319,8 @@ func (o *Operator) reports(ctx context.Context) (map[int32]*Status, error) {
 			continue
 		}
 		for _, s := range append(reported.Others, reported) {
-			if best := out[s.Generation]; s.State != Starting && (best == nil || best.State == StandingBy) {
+			best := out[s.Generation]
+			if s.State != Starting && (best == nil || best.State == StandingBy || registry.Working(s.State)) {
 				out[s.Generation] = &s
 			}
 		}

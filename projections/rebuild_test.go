@@ -544,6 +544,22 @@ func TestOperatorRefusals(t *testing.T) {
 	wantStates(t, o, "1 live, 2 standby")
 }
 
+// TestReportsOfSeveralProjectors: what the writer of a generation reports counts, whatever other projectors report.
+func TestReportsOfSeveralProjectors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for instance, state := range map[string]string{"1": StandingBy, "2": Retrying, "3": Following, "4": Retrying,
+		"5": StandingBy, "6": Starting} {
+		must(t, db.New(w.pool).PutStatus(t.Context(), db.PutStatusParams{Program: registry.Project, Instance: instance,
+			Status: fmt.Appendf(nil, `{"generation": 1, "state": %q}`, state)}))
+	}
+	all, err := w.operator(t).reports(t.Context())
+	must(t, err)
+	if all[1] == nil || all[1].State != Following {
+		t.Errorf("generation 1 is reported as %+v", all[1])
+	}
+}
+
 // TestDropWaitsForReaders: a generation from which an instance has switched away, but which its requests may still be
 // reading, is not dropped before they end.
 func TestDropWaitsForReaders(t *testing.T) {
