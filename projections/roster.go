@@ -129,13 +129,18 @@ func (p *Projections) reconcile(ctx context.Context, origin *event.Origin, ended
 	}
 	refusal := l.refusal
 	needed := map[int32]generation{}
+	building := false
 	for _, g := range l.all {
 		err := p.fits(g, origin)
 		if err == nil {
 			needed[g.ID] = g
+			building = building || g.State == registry.Building
 		} else if g.ID == l.live || l.live == 0 && g.State == registry.Building {
 			refusal = err
 		}
+	}
+	if l.live == 0 && building {
+		refusal = nil
 	}
 	p.stopKeepers(needed, l)
 	if err := p.startKeepers(ctx, needed, l.live, ended); err != nil {
