@@ -23,8 +23,9 @@
 // added after lists was built has its history below the newest block, where only a reorganisation may change
 // anything. So the live generation skips its records, and another one is built beside it from the log. A successor
 // without a vault that was restored meanwhile is skipped as long as the live generation has the vault and can be
-// written, and dropped when another successor is live. Any other generation is made live by an Operator, which
-// `navlog projection` runs (see its comment for the states).
+// written, and dropped when another successor is live. A successor with a fault that another one would have too, such
+// as a hole in the log, waits for an operator. Any other generation is made live by an Operator, which `navlog
+// projection` runs (see its comment for the states).
 //
 // # Many generations
 //
