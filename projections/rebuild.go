@@ -233,7 +233,8 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 const near = 10_000
 
 // built waits until a projector has brought the generation to the end of the log, or to the position that the live
-// one had when the new one came near, unless the live one is not written any more. It also returns the live generation, unless that is the new one.
+// one had when the new one came near, unless the live one is not written any more. It also returns the live
+// generation, unless that is the new one.
 func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
 	began, noticed := time.Now(), false
 	var reason string // why it was last retrying
