@@ -50,13 +50,15 @@ func TestSuccessorCannotBeBuilt(t *testing.T) {
 		return nil
 	})
 	w.more(t, s)
-	w.wantAt(t, 1, s.Seq()) // the live one continues
+	w.wantAt(t, 1, s.Seq())      // the live one continues
+	wait.Until(t, func() error { // the projector has reported it
+		all, err := o.List(t.Context())
+		if err == nil && !strings.Contains(all[1].Note, "records were lost") {
+			err = fmt.Errorf("generation 2 has the note %q", all[1].Note)
+		}
+		return err
+	})
 	wantStates(t, o, "1 live, 2 building")
-	all, err := o.List(t.Context())
-	must(t, err)
-	if note := all[1].Note; !strings.Contains(note, "records were lost") {
-		t.Errorf("generation 2 has the note %q", note)
-	}
 	must(t, stop())
 
 	w.newLog(t)
