@@ -22,9 +22,10 @@
 //	  │                                          │          `navlog ingest resume`, or another writer
 //	  └── the writer ended, or is silent ◀── stand by ◀── another writer's
 //
-// A start stands by first, because another process may be the writer. With chain.standby 0 no process stands by: a
-// start takes over at once, and another writer's cursor ends Run (writer.ErrFenced). An error of a node is not an error
-// of a transaction: nothing was decided yet, so the session continues with the next endpoint.
+// A session stands by first, unless the newest cursor is by this process, because another process may be the writer.
+// With chain.standby 0 no process stands by: a start takes over at once, and another writer's cursor ends Run
+// (writer.ErrFenced). An error of a node is not an error of a transaction: nothing was decided yet, so the session
+// continues with the next endpoint.
 //
 // One call of advance takes the first of these steps that is due; of the last three, it takes each in turn:
 //

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -99,45 +100,34 @@ func (i *Ingest) run(ctx context.Context) error {
 	if err := i.prepare(ctx); err != nil {
 		return err
 	}
-	for {
-		if err := i.standBy(ctx); err != nil {
+	var last []byte // instance of the newest cursor that is known to be rightful
+	for wait := new(rpc.Backoff); ; {
+		err := i.session(ctx, &last, wait)
+		fenced := errors.Is(err, writer.ErrFenced)
+		if fenced {
+			last = nil
+		}
+		if hopeless := writer.Hopeless(err); hopeless || ctx.Err() != nil {
+			if hopeless {
+				i.status.Note(func(s *status.Status) { s.Reason = err.Error() })
+			}
+			if bytes.Equal(last, i.instance) { // otherwise it may read its own heartbeat although another ingest writes
+				i.farewell(ctx)
+			}
 			return err
 		}
-		i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Starting, "" })
-		err := i.write(ctx)
-		if !errors.Is(err, writer.ErrFenced) {
-			// Not if it was fenced: the latest heartbeat may be its own although the other writer lives.
-			i.farewell(ctx)
-			return err
+		if !fenced {
+			i.log.Warn("session failed, starting another", "error", err)
+			i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Starting, err.Error() })
+			_ = wait.Sleep(ctx) // if it ends with ctx, so does the next session
+			continue
 		}
+		i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Fenced, err.Error() })
 		if i.config.Standby == 0 {
 			return fmt.Errorf("%w: set chain.standby above 0s in both for one to stand by, or run only one", err)
 		}
 		i.status.Reset() // the new writer reports on the log
 		i.log.Warn("another ingest took over", "error", err)
-	}
-}
-
-// write writes the log until ctx ends, another ingest takes over, or a retry cannot help.
-func (i *Ingest) write(ctx context.Context) error {
-	var last []byte // instance of the newest cursor that is known to be rightful
-	for wait := new(rpc.Backoff); ; {
-		err := i.session(ctx, &last, wait)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, writer.ErrFenced):
-			i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Fenced, err.Error() })
-			return err
-		case writer.Hopeless(err):
-			i.status.Note(func(s *status.Status) { s.Reason = err.Error() })
-			return err
-		}
-		i.log.Warn("session failed, starting another", "error", err)
-		i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Starting, err.Error() })
-		if wait.Sleep(ctx) != nil {
-			return nil
-		}
 	}
 }
 

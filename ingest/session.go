@@ -53,29 +53,28 @@ func (s *session) close() {
 	s.writer.Close()
 }
 
-// session fences every other writer once a node serves the chain, restores the state and advances until ctx ends or a
-// transaction fails. last is the instance of the newest cursor that a session of this Run has seen or written.
+// session waits until this ingest may write, fences every other writer, restores the state and advances until ctx ends
+// or a transaction fails. It stands by first, unless last, the instance of the newest cursor that a session of this Run
+// has seen or written, is this ingest: then it only waits for a node, and the cursor shows whether another one has
+// written since. A node must serve the chain first, because without one it would only interrupt another writer.
 func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) error {
 	s := i.newSession()
 	defer s.close()
-	rightful := func() error { // without fencing another writer
-		if *last == nil {
-			return nil
-		}
+	await := i.standBy
+	if bytes.Equal(*last, i.instance) {
+		await = i.served
+	}
+	if err := await(ctx); err != nil {
+		return err
+	}
+	if *last != nil {
 		cursor, err := s.writer.Cursor(ctx)
-		if err != nil || cursor == nil {
+		if err == nil && cursor != nil {
+			err = s.writer.Rightful(cursor, *last)
+		}
+		if err != nil {
 			return err
 		}
-		return s.writer.Rightful(cursor, *last)
-	}
-	if err := rightful(); err != nil {
-		return err
-	}
-	if _, err := i.nodes.First(ctx); err != nil { // without a node it would only interrupt another writer
-		return err
-	}
-	if err := rightful(); err != nil { // another one may have taken over while no node responded
-		return err
 	}
 	if err := s.writer.Fence(ctx); err != nil {
 		return err

@@ -57,14 +57,15 @@ func (h heartbeats) newest(ctx context.Context) (string, error) {
 	return beat.Metadata, nil
 }
 
-// standBy returns when no other ingest writes the log: none is known, the last one sent
-// a farewell, or it has sent no heartbeat for config.Standby, by this process's clock. Time in
-// which Kafka does not answer does not count. A heartbeat of this process's own counts like
-// that of another: a process that hung may overwrite the heartbeat of its successor, which
-// is alive.
+// standBy returns when a node serves the chain and, after that, no other ingest writes the log: none is known, the last
+// one sent a farewell, or it has sent no heartbeat for config.Standby, by this process's clock. Time in which Kafka does
+// not answer does not count. A heartbeat of this process's own counts like that of another: a process that hung may
+// overwrite the heartbeat of its successor, which is alive. If no ingest writes and the nodes fail, standBy returns
+// their error: an ingest without a node would only interrupt one that begins to write meanwhile. With config.Standby 0
+// it only calls the nodes.
 func (i *Ingest) standBy(ctx context.Context) error {
 	if i.config.Standby == 0 {
-		return nil
+		return i.served(ctx)
 	}
 	client, err := kgo.NewClient(i.kafka.Options()...)
 	if err != nil {
@@ -73,7 +74,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 	defer client.Close()
 	i.status.Note(func(s *status.Status) { s.Trouble, s.Unfit = "", "log, chain and configuration are not compared yet" })
 	h, last, trouble, since := i.heartbeats(client), "", "", time.Now()
-	for waiting := false; ; waiting = true {
+	for served, waiting := false, false; ; {
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
 		beat, err := h.newest(bounded)
 		cancel()
@@ -84,19 +85,27 @@ func (i *Ingest) standBy(ctx context.Context) error {
 			if err.Error() != trouble {
 				i.log.Warn("cannot read whether another ingest writes, waiting", "error", err)
 			}
-			trouble, since = err.Error(), time.Now()
-		case beat == "":
-			return nil
-		case beat != last:
+			trouble, since, served = err.Error(), time.Now(), false
+		case beat != "" && beat != last:
 			if (last == "" || i.own(last)) && !i.own(beat) {
 				i.log.Info("another ingest writes this chain's log, this one stands by", "writer", writerOf(beat), "takesOverAfter",
 					i.config.Standby)
 			}
-			last, trouble, since = beat, "", time.Now()
-		case time.Since(since) >= i.config.Standby:
-			i.log.Info("the ingest that wrote this chain's log last is silent, this one takes over", "writer", writerOf(beat),
-				"after", i.config.Standby)
+			last, trouble, since, served = beat, "", time.Now(), false
+		case beat != "" && time.Since(since) < i.config.Standby: // it may only be slow
+		case served:
+			if beat != "" {
+				i.log.Info("the ingest that wrote this chain's log last is silent, this one takes over", "writer", writerOf(beat),
+					"after", i.config.Standby)
+			}
+			i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Starting, "" })
 			return nil
+		default:
+			if err := i.served(ctx); err != nil {
+				return err
+			}
+			served = true
+			continue // another ingest may have begun to write while the nodes were called
 		}
 		reason := "another ingest writes this chain's log: " + writerOf(last)
 		if i.own(last) {
@@ -107,12 +116,19 @@ func (i *Ingest) standBy(ctx context.Context) error {
 		}
 		i.status.Note(func(s *status.Status) { s.State, s.Reason, s.Trouble = status.Standby, reason, trouble })
 		if !waiting {
+			waiting = true
 			defer beside(ctx, i.examine)()
 		}
 		if err := rpc.Sleep(ctx, i.config.Standby/beatsPerStandby); err != nil {
 			return err
 		}
 	}
+}
+
+// served returns nil if a node serves the chain.
+func (i *Ingest) served(ctx context.Context) error {
+	_, err := i.nodes.First(ctx)
+	return err
 }
 
 // examineEvery is the pause between two checks whether a standby could take over.

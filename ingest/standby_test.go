@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/ingest/writer"
@@ -269,35 +272,146 @@ func TestTakeoverWithoutANode(t *testing.T) {
 	}
 }
 
-// A standby that knows that its node is gone fences no writer: another standby, which has a node, may have taken over.
-func TestStandbyWithoutANodeFencesNoWriter(t *testing.T) {
+// fences counts how often an ingest fences other writers, and lets the fence or the step fail while failing is set.
+type fences struct {
+	atomic.Int64
+	failing atomic.Pointer[writer.Step]
+}
+
+func (f *fences) count(i *Ingest) {
+	i.hook = func(at writer.Step) error {
+		if at == writer.BeforeFence {
+			f.Add(1)
+		}
+		if step := f.failing.Load(); step != nil && *step == at {
+			return errors.New("the broker is gone")
+		}
+		return nil
+	}
+}
+
+// An ingest that began to take over, and could not, stands by again before its next attempt: another one may have begun
+// to write meanwhile. Without a node it fences no writer at all.
+func TestFailedTakeoverStandsByAgain(t *testing.T) {
+	steps := []writer.Step{"", writer.BeforeFence, writer.BeforeProduce, writer.AfterFlush}
+	for _, at := range few(steps) {
+		t.Run(cmp.Or(string(at), "node gone"), func(t *testing.T) {
+			r := newRig(t, kfake)
+			r.config.Standby = 2 * time.Second
+			r.steps(5)
+			first := r.follow()
+			proper := r.config
+			node := r.through(honest)
+			var f fences
+			second := r.start(f.count)
+			second.until("standby", func(st status.Status) bool { return st.State == status.Standby })
+			if f.failing.Store(&at); at == "" {
+				node.use(away)
+				if err := second.nodes.Answers(r.ctx); err == nil { // as every standby checks now and then
+					t.Fatal("its node is not gone")
+				}
+			}
+			first.halt()
+			second.until("failed takeover", func(st status.Status) bool {
+				return st.State == status.Starting && st.Reason != "" && (at == "" || f.Load() > 0)
+			})
+			if n := f.Load(); at == "" && n > 0 {
+				t.Errorf("it fenced other writers %d times", n)
+			}
+			r.config = proper
+			third := r.follow()
+			before := f.Load()
+
+			f.failing.Store(nil)
+			node.use(honest)
+			second.until("standby after the failed takeover", func(st status.Status) bool {
+				return st.State == status.Standby && strings.Contains(st.Reason, third.Status().Instance)
+			})
+			r.steps(2)
+			third.caughtUp()
+			if n := f.Load() - before; n > 0 {
+				t.Errorf("it fenced the healthy writer %d times", n)
+			}
+			if hands := r.writers(); !bytes.Equal(hands[len(hands)-1], third.instance) {
+				t.Error("it took over from a healthy writer")
+			}
+			third.halt()
+			second.caughtUp()
+			r.verify()
+		})
+	}
+}
+
+// A writer whose transaction failed and whose node is gone is replaced. When the node comes back, it finds that another
+// ingest has written since, and fences no writer.
+func TestReplacedWriterFencesNoWriter(t *testing.T) {
 	r := newRig(t, kfake)
-	r.config.Standby = 5 * time.Second // the first one ends with a farewell, so none waits as long
+	r.config.Standby = 500 * time.Millisecond
+	r.steps(5)
+	proper := r.config
+	node := r.through(honest)
+	var f fences
+	first := r.start(f.count)
+	first.caughtUp()
+	r.config = proper
+	second := r.start()
+	second.until("standby", func(st status.Status) bool { return st.State == status.Standby })
+	at := writer.BeforeProduce
+	f.failing.Store(&at)
+	r.mine(1)
+	first.until("failed transaction", func(st status.Status) bool { return st.State == status.Starting })
+	node.use(away)
+	f.failing.Store(nil)
+	r.eventually("takeover by the other one", func() bool {
+		_ = first.nodes.Answers(r.ctx) // fails until the pool knows that the node is gone
+		return bytes.Equal(r.cursor().GetInstanceId(), second.instance)
+	})
+	before := f.Load()
+	node.use(honest)
+	first.until("standby", func(st status.Status) bool { return st.State == status.Standby })
+	r.steps(2)
+	second.caughtUp()
+	if n := f.Load() - before; n > 0 {
+		t.Errorf("it fenced the healthy writer %d times", n)
+	}
+	r.verify()
+}
+
+// When Kafka comes back after longer than config.Standby, one ingest writes and the other one stands by: the standby
+// counts only the time in which Kafka responds.
+func TestStandbyAfterKafkaCameBack(t *testing.T) {
+	broker, err := engines.StartKafka(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = broker.Close() })
+	r := newRig(t, func(testing.TB) []string { return []string{broker.Addr} })
+	r.config.Standby = 3 * time.Second
 	r.steps(5)
 	first := r.follow()
-	node := r.through(honest)
-	var fences atomic.Int64
-	second := r.start(func(i *Ingest) {
-		i.hook = func(at writer.Step) error {
-			if at == writer.BeforeFence {
-				fences.Add(1)
-			}
-			return nil
-		}
-	})
+	second := r.start()
 	second.until("standby", func(st status.Status) bool { return st.State == status.Standby })
-	node.use(away)
-	if err := second.nodes.Answers(r.ctx); err == nil { // as every standby checks now and then
-		t.Fatal("its node is not gone")
+	before := len(r.writers())
+
+	r.must(broker.Close())
+	r.mine(1)
+	gone := time.Now()
+	second.until("standby without Kafka for longer than config.Standby",
+		func(st status.Status) bool { return st.Trouble != "" && time.Since(gone) > r.config.Standby })
+	r.must(broker.Restart(r.ctx))
+	r.steps(2)
+	var standby, writes *process
+	r.eventually("single writer with one standby", func() bool {
+		standby, writes = first, second
+		if !first.StandsBy() {
+			standby, writes = second, first
+		}
+		return standby.StandsBy() && writes.Status().State == status.Following
+	})
+	writes.caughtUp()
+	if n := len(r.writers()) - before; n > 1 {
+		t.Errorf("the log changed hands %d times after Kafka came back", n)
 	}
-	first.halt()
-	second.until("standby that waits for its node",
-		func(st status.Status) bool { return st.State == status.Starting && st.Reason != "" })
-	if n := fences.Load(); n > 0 {
-		t.Errorf("it fenced other writers %d times", n)
-	}
-	node.use(honest)
-	second.caughtUp()
 	r.verify()
 }
 
