@@ -164,7 +164,9 @@ func (w *Writer) transact(ctx context.Context, c *Change, due []referral) error 
 	if err := w.reached(AfterFlush); err != nil {
 		return err
 	}
-	w.locate(c, records)
+	if err := w.locate(c, records); err != nil {
+		return err
+	}
 	w.State.prune(w.Window)
 	cursor, err := chainlog.EncodeCursor(w.State.cursor(w.ChainID, w.Instance))
 	if err != nil {
@@ -233,15 +235,20 @@ func (w *Writer) produce(ctx context.Context, records ...*kgo.Record) error {
 	return promise.Err()
 }
 
-// locate notes the offsets that the broker assigned to the records of a change,
-// which come first among the produced records, in the order of their seqs.
-func (w *Writer) locate(c *Change, produced []*kgo.Record) {
+// locate notes the offsets that the broker assigned to the records of a change, which come first among the produced
+// records, in the order of their seqs. It returns an error if the brokers no longer have the record before them: the
+// seqs would have a hole for ever. The next session continues after what the log still has, if the cursor agrees.
+func (w *Writer) locate(c *Change, produced []*kgo.Record) error {
 	records := len(c.records())
 	if records == 0 {
-		return
+		return nil
+	}
+	first := w.State.Seq - uint64(records) + 1
+	if at := produced[0].Offset; first > 1 && at <= w.State.offset {
+		return fmt.Errorf("record %d would be at offset %d of %s, but record %d was at offset %d: the brokers lost the end "+
+			"of the log, or the topic was deleted and created again", first, at, produced[0].Topic, first-1, w.State.offset)
 	}
 	w.State.offset = produced[records-1].Offset
-	first := w.State.Seq - uint64(records) + 1
 	for i := range w.State.Covered {
 		if v := &w.State.Covered[i]; v.record >= first {
 			v.offset = produced[v.record-first].Offset
@@ -252,4 +259,5 @@ func (w *Writer) locate(c *Change, produced []*kgo.Record) {
 			e.Offset = produced[e.GetSeq()-first].Offset
 		}
 	}
+	return nil
 }

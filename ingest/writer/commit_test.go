@@ -12,7 +12,9 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
@@ -201,6 +203,49 @@ func TestLargestRecordFits(t *testing.T) {
 	if len(l.Data) > 0 || l.DataLength != event.MaxData+1 ||
 		!bytes.Equal(l.DataHash, crypto.Keccak256(full(event.MaxData+1))) {
 		t.Errorf("for larger data the record has the length %d and the hash %x", l.DataLength, l.DataHash)
+	}
+}
+
+// If the brokers lost the end of the log, or the topic was made again, nothing is appended to what is left: the seqs
+// would have a hole that no later record fills.
+func TestNothingFollowsALostEnd(t *testing.T) {
+	t.Parallel()
+	// Newer brokers reject records for a topic that was made again.
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.MaxVersions(kversion.V3_9_0()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	kafka := chainlog.DefaultConfig()
+	kafka.Brokers = broker.ListenAddrs()
+	w := unattended(t, Options{Log: Log{ChainID: 1, Kafka: kafka}})
+	commit := func(number uint64) error {
+		h := &rpc.Header{Number: number}
+		return w.Commit(t.Context(), &Change{Units: [][]*event.Record{{BlockFact(h)}}, Head: h})
+	}
+	for number := range uint64(3) {
+		if err := commit(number + 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, err := kgo.NewClient(kafka.Options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	adm := kadm.NewClient(client)
+	if _, err := chainlog.Checked(adm.DeleteTopics(t.Context(), chainlog.LogTopic(1))); err != nil {
+		t.Fatal(err)
+	}
+	if err := chainlog.EnsureTopics(t.Context(), adm, 1, kafka.Topology()); err != nil {
+		t.Fatal(err)
+	}
+	if err := commit(4); !errors.Is(err, ErrCommit) || !strings.Contains(err.Error(), "lost") {
+		t.Errorf("a record after a lost end: %v", err)
+	}
+	w.client.Close() // which aborts the transaction
+	if origin, err := chainlog.ReadOrigin(t.Context(), 1, kafka.Options()...); err != nil || origin != nil {
+		t.Errorf("the log holds %v, %v", origin, err)
 	}
 }
 
