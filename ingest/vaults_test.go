@@ -735,6 +735,18 @@ func TestVaultIsAddedByACommand(t *testing.T) {
 	comes(shared, registry.CommandRefused, "share the contract")
 	comes(all[2], registry.CommandDone, "is read from block")
 	comes(all[2], registry.CommandDone, "is in the log already")
+	earlier := all[2]
+	earlier.StartBlock--
+	comes(earlier, registry.CommandRefused, "append-only")
+	renamed := all[2]
+	renamed.Name = "Renamed"
+	comes(renamed, registry.CommandDone, "is read from block")
+	if records := r.recordsOf(common.HexToAddress(renamed.Address)); records[len(records)-1].GetName() != "Renamed" {
+		t.Errorf("the newest record of the vault is %v", records[len(records)-1])
+	}
+	renamed = all[1]
+	renamed.Name = "Renamed"
+	comes(renamed, registry.CommandRefused, "change it there")
 	r.steps(5)
 	p.caughtUp()
 	r.verify()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -275,8 +276,13 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c Com
 		return refused("vault %s was removed: restore it with `navlog vault restore`", v.Address), nil
 	case have != nil && !sameSources(v.Sources, r.sourcesOf(v.Address)):
 		return refused("vault %s is in the log with other sources", v.Address), nil
-	case have != nil && !r.changed(v):
+	case have != nil && v.Start < have.Start:
+		return refused("the log is append-only and holds vault %s from block %d on: index the chain into a new log to read "+
+			"it from block %d", v.Address, have.Start, v.Start), nil
+	case have != nil && !r.changed(v) && (v.Name == "" || v.Name == have.Name):
 		return done("vault %s is in the log already", v.Address), nil
+	case have != nil && slices.ContainsFunc(r.Set, func(s vault) bool { return s.Address == v.Address }):
+		return refused("vault %s is in chain.vaults of ingest, which would change it back: change it there", v.Address), nil
 	case have == nil && len(r.selected) >= Max:
 		return refused("%d vaults are indexed, and there can be no more: remove one first", Max), nil
 	}
