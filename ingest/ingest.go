@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/ingest/rpc"
@@ -165,6 +164,11 @@ func (i *Ingest) prepare(ctx context.Context) error {
 func (i *Ingest) topics() writer.Log { return writer.Log{ChainID: i.config.ID, Kafka: i.kafka} }
 
 func (i *Ingest) ensureTopics(ctx context.Context) error {
+	reached, err := i.kafka.Reach(ctx, writer.StartTimeout)
+	if err != nil {
+		return err
+	}
+	i.kafka = reached
 	bounded, cancel := context.WithTimeout(ctx, writer.StartTimeout)
 	defer cancel()
 	client, err := kgo.NewClient(i.kafka.Options()...)
@@ -172,12 +176,6 @@ func (i *Ingest) ensureTopics(ctx context.Context) error {
 		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
-	if err := client.Ping(bounded); err != nil {
-		if errors.Is(err, kerr.SaslAuthenticationFailed) {
-			return fmt.Errorf("reach Kafka at %v: %w", i.kafka.Brokers, chainlog.Explain(err))
-		}
-		return fmt.Errorf("reach Kafka at %v: %w; is kafka.brokers right and the broker up?", i.kafka.Brokers, err)
-	}
 	if err := chainlog.EnsureTopics(bounded, kadm.NewClient(client), i.config.ID, i.kafka.Topology()); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package projections
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -94,20 +92,17 @@ func (p *Projections) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
+// reachWithin is the time limit for the first response of Kafka.
+const reachWithin = 10 * time.Second
+
 // reach checks that the engines respond and meet navlog's requirements.
 func (p *Projections) reach(ctx context.Context) error {
 	if err := readmodel.CheckServer(ctx, p.conn); err != nil {
 		return err
 	}
-	client, err := kgo.NewClient(p.kafka.Options()...)
-	if err != nil {
-		return fmt.Errorf("create a Kafka client: %w", err)
+	kafka, err := p.kafka.Reach(ctx, reachWithin)
+	if err == nil {
+		p.kafka = kafka
 	}
-	defer client.Close()
-	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if err := client.Ping(limited); err != nil {
-		return fmt.Errorf("reach Kafka at %v: %w; is kafka.brokers right and the broker up?", p.kafka.Brokers, err)
-	}
-	return nil
+	return err
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/user"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
-	"github.com/navlog/navlog/cmd/internal/operate"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -48,20 +46,10 @@ func (f changeFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, co
 	return f.withOpened(ctx, registry.Open, do, sections...)
 }
 
-// readReaching reads the configuration of a command. If the command needs Kafka, it fails unless the brokers respond,
-// because a Kafka client would retry forever.
-func readReaching(ctx context.Context, f cli.Flags, sections ...config.Section) (config.Config, error) {
-	c, err := config.Read(f, sections...)
-	if err == nil && slices.Contains(sections, config.NeedKafka) {
-		err = operate.ReachKafka(ctx, c.Kafka)
-	}
-	return c, err
-}
-
 func (f registryFlags) withOpened(ctx context.Context,
 	open func(context.Context, registry.Config) (*pgxpool.Pool, error),
 	do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
-	c, err := readReaching(ctx, f.Flags, append(sections, config.NeedPostgres)...)
+	c, err := config.ReadReaching(ctx, f.Flags, append(sections, config.NeedPostgres)...)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 	var c config.Config
 	if !cmd.Verify {
 		var err error
-		if c, err = readReaching(ctx, cmd.Flags, config.NeedChainID, config.NeedKafka); err != nil {
+		if c, err = config.ReadReaching(ctx, cmd.Flags, config.NeedChainID, config.NeedKafka); err != nil {
 			return err
 		}
 	}
@@ -59,7 +59,7 @@ type restoreCmd struct {
 
 // Run restores. The audit records it, if the registry can be reached.
 func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, err := readReaching(ctx, cmd.Flags, config.NeedChainID, config.NeedKafka)
+	c, err := config.ReadReaching(ctx, cmd.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
 		return err
 	}

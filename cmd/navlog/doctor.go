@@ -275,7 +275,14 @@ func (e *examination) headerHash(ctx context.Context, check string, client *ethc
 }
 
 func (e *examination) kafka(ctx context.Context, deep bool) {
-	check, c := "Kafka", e.config
+	const check = "Kafka"
+	var err error
+	if e.config.Kafka, err = e.config.Kafka.Reach(ctx, answersWithin); err != nil {
+		e.fail(cli.Unreachable, check, "check kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up", "%v",
+			err)
+		return
+	}
+	c := e.config
 	client, err := kgo.NewClient(append(c.Kafka.Options(), kgo.WithContext(ctx))...)
 	if err != nil {
 		e.fail(cli.Configuration, check, "check the section kafka", "%v", err)
@@ -285,11 +292,7 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 	adm := kadm.NewClient(client)
 	found, err := adm.BrokerMetadata(ctx)
 	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("no response within %s", answersWithin)
-		}
-		e.fail(cli.Unreachable, check, "check kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up",
-			"%s: %v", strings.Join(c.Kafka.Brokers, ", "), chainlog.Explain(err))
+		e.fail(cli.Unreachable, check, "check whether the brokers are up", "request the brokers: %v", chainlog.Explain(err))
 		return
 	}
 	e.fine(check, "%s%s", printable.Count(len(found.Brokers), "broker"), asWhom(c.Kafka))

@@ -28,7 +28,7 @@ var errNotAccepted = errors.New("nothing was changed: `navlog ingest resume --ac
 
 // Run shows what continuing with the chain would retract, and does it if the flag is given.
 func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, err := readReaching(ctx, cmd.Flags, config.NeedChain, config.NeedKafka)
+	c, err := config.ReadReaching(ctx, cmd.Flags, config.NeedChain, config.NeedKafka)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
-	"github.com/navlog/navlog/cmd/internal/operate"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -145,10 +144,6 @@ const grantWithin = time.Minute
 
 // Run grants the rights. It needs the registry only for the audit.
 func (cmd kafkaGrantCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, err := config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka)
-	if err != nil {
-		return err
-	}
 	logins, err := cmd.logins()
 	if err != nil {
 		return err
@@ -162,7 +157,8 @@ func (cmd kafkaGrantCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return cli.Configuration.With(fmt.Errorf("read the password of Kafka's user %s: %w", logins[user], err))
 		}
 	}
-	if err := operate.ReachKafka(ctx, c.Kafka); err != nil {
+	c, err := config.ReadReaching(ctx, cmd.Flags, config.NeedChainID, config.NeedKafka)
+	if err != nil {
 		return err
 	}
 	d := registry.Deed{Command: "kafka grant",

@@ -162,7 +162,7 @@ type unknownRow struct {
 }
 
 func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, err := config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka)
+	c, err := config.ReadReaching(ctx, cmd.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
 		return err
 	}

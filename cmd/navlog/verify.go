@@ -65,7 +65,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 // proveReceipts proves that the log's amounts are the chain's, without trusting the node that they came from.
 func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
-	c, err := readReaching(ctx, cmd.Flags, config.NeedChain, config.NeedKafka)
+	c, err := config.ReadReaching(ctx, cmd.Flags, config.NeedChain, config.NeedKafka)
 	if err != nil {
 		return err
 	}

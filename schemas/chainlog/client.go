@@ -18,9 +18,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/navlog/navlog/schemas/certs"
 	"github.com/navlog/navlog/schemas/input"
@@ -120,6 +123,48 @@ func (c Config) WriterOptions(chainID uint64) []kgo.Opt {
 	return append(c.Options(), kgo.TransactionalID(TransactionalID(chainID)), kgo.TransactionTimeout(transactionTimeout),
 		// The fastest level packs these records as small as the default one, in half the time.
 		kgo.ProducerBatchCompression(kgo.ZstdCompression().WithLevel(1), kgo.SnappyCompression(), kgo.NoCompression()))
+}
+
+// Reach returns the configuration with the broker that responded first at the head of Brokers. It fails if none responds
+// within the time limit. It calls all brokers at once: a client calls the first one first, and waits ten seconds for it if
+// it accepts connections and does not respond, or its machine is down.
+func (c Config) Reach(ctx context.Context, limit time.Duration) (Config, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	// Without its own context, the client waits for a broker that accepts a connection and does not respond.
+	client, err := kgo.NewClient(append(c.Options(), kgo.WithContext(limited))...)
+	if err != nil {
+		return c, fmt.Errorf("create a Kafka client: %w", err)
+	}
+	defer client.Close()
+	type answer struct {
+		broker int
+		err    error
+	}
+	brokers := client.SeedBrokers()
+	answers := make(chan answer, len(brokers))
+	for i, b := range brokers {
+		go func() {
+			request := kmsg.NewPtrMetadataRequest()
+			request.Topics = []kmsg.MetadataRequestTopic{} // none
+			_, err := b.Request(limited, request)
+			answers <- answer{i, err}
+		}()
+	}
+	for range brokers {
+		a := <-answers
+		if err = a.err; err == nil {
+			first := c.Brokers[a.broker]
+			c.Brokers = append([]string{first}, slices.Delete(slices.Clone(c.Brokers), a.broker, a.broker+1)...)
+			return c, nil
+		}
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		err = ctx.Err()
+	} else if limited.Err() != nil {
+		err = fmt.Errorf("no response within %s: %w", limit, context.DeadlineExceeded)
+	}
+	return c, fmt.Errorf("reach Kafka at %s (kafka.brokers): %w", strings.Join(c.Brokers, ", "), Explain(err))
 }
 
 // Fence ends every older client with the transactional id of this one, and its transaction.

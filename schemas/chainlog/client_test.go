@@ -2,6 +2,9 @@ package chainlog
 
 import (
 	"context"
+	"errors"
+	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,4 +108,31 @@ func epochOf(t *testing.T, client *kgo.Client) int16 {
 		t.Fatal(err)
 	}
 	return epoch
+}
+
+// One broker that responds is enough, although the first one accepts connections and does not respond, and later clients
+// call it first.
+func TestReachBesideASilentBroker(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	live, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.Close()
+	dead, up := silent.Addr().String(), live.ListenAddrs()[0]
+	c := Config{Brokers: []string{dead, up, "127.0.0.1:1"}}
+	reached, err := c.Reach(t.Context(), time.Minute)
+	if err != nil || !slices.Equal(reached.Brokers, []string{up, dead, "127.0.0.1:1"}) || c.Brokers[0] != dead {
+		t.Errorf("reached %v of %v: %v", reached.Brokers, c.Brokers, err)
+	}
+	_, err = Config{Brokers: []string{dead}}.Reach(t.Context(), 100*time.Millisecond)
+	if !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.HasPrefix(err.Error(), "reach Kafka at "+dead+" (kafka.brokers): no response within 100ms") {
+		t.Errorf("of a silent broker only: %v", err)
+	}
 }

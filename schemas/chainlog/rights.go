@@ -1,12 +1,14 @@
 package chainlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -129,16 +131,16 @@ func Lacking(
 				known = known && r.showing()
 			}
 		case kmsg.ACLResourceTypeGroup:
-			var groups kadm.DescribedGroups
-			if groups, err = adm.DescribeGroups(ctx, r.Name); err == nil {
-				err = groups[r.Name].Err
-			}
+			err = coordinated(ctx, func() error {
+				groups, err := adm.DescribeGroups(ctx, r.Name)
+				return cmp.Or(err, groups[r.Name].Err)
+			})
 			may, known, err = describable(err, kerr.GroupAuthorizationFailed, kerr.GroupIDNotFound)
 		default:
-			var transactions kadm.DescribedTransactions
-			if transactions, err = adm.DescribeTransactions(ctx, r.Name); err == nil {
-				err = transactions[r.Name].Err
-			}
+			err = coordinated(ctx, func() error {
+				transactions, err := adm.DescribeTransactions(ctx, r.Name)
+				return cmp.Or(err, transactions[r.Name].Err)
+			})
 			may, known, err = describable(err, kerr.TransactionalIDAuthorizationFailed, kerr.TransactionalIDNotFound)
 		}
 		switch {
@@ -151,6 +153,24 @@ func Lacking(
 		}
 	}
 	return lacking, unreported, nil
+}
+
+// coordinated repeats a request while its coordinator starts, until ctx ends: a new cluster creates the topic of its
+// coordinators when one is requested for the first time.
+func coordinated(ctx context.Context, request func() error) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := request()
+		if !errors.Is(err, kerr.CoordinatorNotAvailable) && !errors.Is(err, kerr.CoordinatorLoadInProgress) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
 }
 
 // describable interprets the error of describing a resource: may is whether it is allowed, known whether that is
@@ -267,8 +287,10 @@ func Explain(err error) error {
 				"or a token or a role that they accept", err,
 		)
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.GroupAuthorizationFailed),
-		errors.Is(err, kerr.TransactionalIDAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
+		errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
 		return fmt.Errorf("%w; `navlog doctor` says what this user of Kafka lacks", err)
+	case errors.Is(err, kerr.ClusterAuthorizationFailed):
+		return fmt.Errorf("%w; `navlog kafka grant` needs a login that may alter the cluster (kafka.sasl)", err)
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		return fmt.Errorf("%w; `navlog ingest` creates the topics of a chain: has it run, and are kafka.brokers and "+
 			"chain.id right?", err)

@@ -4,6 +4,7 @@ package config
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -459,6 +460,20 @@ func portFault(key, address string) error {
 // reports all mistakes at once.
 func Read(flags cli.Flags, sections ...Section) (Config, error) {
 	return read(flags, "navlog config check", sections)
+}
+
+// kafkaWithin is the time limit for the first response of a Kafka broker.
+const kafkaWithin = 15 * time.Second
+
+// ReadReaching is Read for a command that does not wait for Kafka. If it needs Kafka, a broker must respond, because a
+// Kafka client would retry forever; the clients of the command then call that broker first.
+func ReadReaching(ctx context.Context, flags cli.Flags, sections ...Section) (Config, error) {
+	c, err := Read(flags, sections...)
+	if err != nil || !slices.Contains(sections, NeedKafka) {
+		return c, err
+	}
+	c.Kafka, err = c.Kafka.Reach(ctx, kafkaWithin)
+	return c, cli.Unreachable.With(err)
 }
 
 // ReadFor is Read for one of the four programs.

@@ -16,8 +16,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
@@ -244,7 +242,7 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 // open reads the configuration, the newest cursor, and the mappings of the vaults. A log without a cursor is an error.
 func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapping.Vaults, error) {
-	c, err := config.Read(f.Flags, config.NeedChainID, config.NeedKafka)
+	c, err := config.ReadReaching(ctx, f.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
 		return c, nil, nil, err
 	}
@@ -256,52 +254,12 @@ func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapp
 	return c, cursor, vaults, err
 }
 
-// kafkaPatience is the time limit for the first response of the brokers; a Kafka client retries forever.
+// kafkaPatience is the time limit for reading the cursor; a Kafka client retries forever.
 const kafkaPatience = 15 * time.Second
 
-// ReachKafka fails if no broker responds in time; a Kafka client retries forever. It calls all brokers at once: Ping
-// calls one after the other, so that one that accepts a connection and does not respond takes the time of the others.
-func ReachKafka(ctx context.Context, kafka chainlog.Config) error {
-	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
-	defer cancel()
-	// Without its own context, the client waits for a broker that accepts a connection and does not respond.
-	client, err := kgo.NewClient(append(kafka.Options(), kgo.WithContext(limited))...)
-	if err != nil {
-		return fmt.Errorf("create a Kafka client: %w", err)
-	}
-	defer client.Close()
-	brokers := client.SeedBrokers()
-	answers := make(chan error, len(brokers))
-	for _, b := range brokers {
-		go func() {
-			request := kmsg.NewPtrMetadataRequest()
-			request.Topics = []kmsg.MetadataRequestTopic{} // none
-			_, err := b.Request(limited, request)
-			answers <- err
-		}()
-	}
-	for range brokers {
-		if err = <-answers; err == nil {
-			return nil
-		}
-	}
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	} else if limited.Err() != nil {
-		err = fmt.Errorf("no response within %s", kafkaPatience)
-	}
-	if err != nil {
-		err = fmt.Errorf("reach Kafka at %s (kafka.brokers): %w", strings.Join(kafka.Brokers, ", "), chainlog.Explain(err))
-	}
-	return cli.Unreachable.With(err)
-}
-
 // NewestVaults reads the newest cursor and the newest record of each vault from the log. A log without a cursor is an
-// error.
+// error. A broker must respond (config.ReadReaching).
 func NewestVaults(ctx context.Context, c config.Config) (*event.Cursor, []*event.Vault, error) {
-	if err := ReachKafka(ctx, c.Kafka); err != nil {
-		return nil, nil, err
-	}
 	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
 	defer cancel()
 	cursor, err := chainlog.ReadCursor(limited, c.Chain.ID, c.Kafka.Options()...)

@@ -2,36 +2,11 @@ package operate
 
 import (
 	"bytes"
-	"context"
-	"net"
 	"strings"
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kfake"
-
 	"github.com/navlog/navlog/cmd/internal/cli"
-	"github.com/navlog/navlog/schemas/chainlog"
 )
-
-// TestReachBesideASilentBroker: one broker that responds is enough, although the first one accepts connections and does
-// not respond.
-func TestReachBesideASilentBroker(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	live, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer live.Close()
-	limited, cancel := context.WithTimeout(t.Context(), kafkaPatience-1)
-	defer cancel()
-	if err := ReachKafka(limited, chainlog.Config{Brokers: append([]string{silent.Addr().String()}, live.ListenAddrs()...)}); err != nil {
-		t.Error(err)
-	}
-}
 
 // TestStatsForgeNoLine: text of a record that clears a terminal, and continues with a line that looks like navlog's,
 // stays in its table cell. (The same test of the other commands is in cmd/navlog.)
