@@ -46,7 +46,7 @@ func (i *Ingest) Ready() error {
 	case st.State == status.Backfilling:
 		return fmt.Errorf("ingest is backfilling: block %d of %d", st.IndexedBlock, st.HeadBlock)
 	case st.State != status.Following:
-		return fmt.Errorf("ingest is %s: %s", st.State, st.Reason)
+		return fmt.Errorf("ingest is %s: %s", st.State, cmp.Or(st.Reason, "it has not read the log yet"))
 	case i.blind(&st):
 		return fmt.Errorf("ingest has not seen the chain's head since %s: %s", st.Checked.UTC().Format(time.RFC3339),
 			st.Reason)

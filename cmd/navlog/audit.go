@@ -167,11 +167,11 @@ func (s signature) ended(ctx context.Context, streams *cli.Streams, pool *pgxpoo
 	return failed
 }
 
-// aroundIfThere is around with the registry of c, if it is there: the change does not wait for the registry. instead is
-// what the operator can rely on without the audit row. A login that may not record the change does not make it, because
-// the right login can be used at once.
+// aroundIfThere is around with the registry of c, if it is there: the change does not wait for the registry. login may
+// record it in the audit, and instead is what the operator can rely on without the audit row. A login that may not record
+// the change does not make it, because the right one can be used at once.
 func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c config.Config, d registry.Deed,
-	instead string, do func() error) error {
+	login, instead string, do func() error) error {
 	if c.Postgres.URL == "" {
 		return do()
 	}
@@ -183,8 +183,8 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 		err = registry.RecordDeed(limited, db.New(pool), s.operator(), d, registry.DeedBegun)
 	}
 	if loginRejected(err) {
-		return fmt.Errorf("nothing was changed, because the login of postgres.url may not record it: set it to the login of "+
-			"the program that runs here, or to that of operators (docs/operations-dispatch.md): %w", err)
+		return fmt.Errorf("nothing was changed, because the login of postgres.url may not record it: give it the login %s, or "+
+			"that of the tables' owner (docs/operations-dispatch.md): %w", login, err)
 	}
 	if err != nil && ctx.Err() != nil {
 		return err // interrupted before the change

@@ -42,7 +42,7 @@ func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return backupFault(err)
 	}
-	what := fmt.Sprintf("backed up: %d new segments", r.Done)
+	what := "backed up: " + printable.Count(r.Done, "new segment")
 	if cmd.Verify {
 		what = "complete: every file, record and hash is correct"
 	}
@@ -65,7 +65,7 @@ func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	var r *backup.Report
 	d := registry.Deed{Command: "restore", Detail: fmt.Sprintf("chain %d, backup %s", c.Chain.ID, cmd.Dir)}
-	err = cmd.aroundIfThere(ctx, s, c, d, "keep a note of it", func() (err error) {
+	err = cmd.aroundIfThere(ctx, s, c, d, "navlog_ingest", "keep a note of it", func() (err error) {
 		steps := console.Progress(cmd.Flags, s)
 		defer steps.End()
 		r, err = backup.Restore(ctx, c.Chain.ID, c.Kafka, cmd.Dir, steps.Report)
@@ -99,7 +99,8 @@ func writeBackup(w io.Writer, r *backup.Report, what string) {
 		r.Log, printable.Count(r.Deposits, "referral of deposits", "referrals of deposits"), r.Withdrawals)
 	cli.Fprintf(w, "files\t%s, %s\n", printable.Count(r.Segments, "segment"), printable.Count(r.Bytes, "byte"))
 	if r.Unfinished > 0 {
-		cli.Fprintf(w, "unfinished\t%d more segments, which are not restored: run `navlog backup` again\n", r.Unfinished)
+		cli.Fprintf(w, "unfinished\t%s, which a restore leaves out: run `navlog backup` again\n",
+			printable.Count(r.Unfinished, "more segment"))
 	}
 	cli.Fprintf(w, "seal\t%s\n", r.Seal)
 }

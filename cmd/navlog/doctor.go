@@ -564,9 +564,9 @@ const renewWithin = 14 * 24 * time.Hour
 // certificates warns of certificates for partners' webhook URLs that expire soon. Only some logins may read them.
 func (e *examination) certificates(ctx context.Context, pool *pgxpool.Pool) {
 	var may bool
-	const right = "SELECT has_any_column_privilege(current_user, 'endpoint_certificates', 'SELECT')"
+	const right = "SELECT has_column_privilege(current_user, 'endpoint_certificates', 'client_expires', 'SELECT')"
 	if err := pool.QueryRow(ctx, right).Scan(&may); err != nil || !may {
-		return // another program's
+		return // the login of another program than dispatch, which serve's is too
 	}
 	found, err := db.New(pool).CertificateExpiries(ctx)
 	if err != nil {
@@ -618,8 +618,12 @@ func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
 	if e.config.Validate(config.NeedSecretKey) != nil {
 		return
 	}
-	if _, err := registry.ProvenSealer(ctx, pool, e.config.SecretKey); err != nil {
-		e.fail(cli.Configuration, "secret key", "give the key that dispatch has", "%v", oneLine(err))
+	sealer, err := registry.ProvenSealer(ctx, pool, e.config.SecretKey)
+	if err == nil {
+		err = registry.Unopened(ctx, pool, sealer)
+	}
+	if err != nil { // it says what to do
+		e.fail(cli.Configuration, "secret key", "", "%v", oneLine(err))
 		return
 	}
 	e.fine("secret key", "it opens all stored secrets")

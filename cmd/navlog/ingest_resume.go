@@ -42,7 +42,7 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	if cmd.AcceptReorg {
 		d := registry.Deed{Command: "ingest resume", Detail: fmt.Sprintf("chain %d, --accept-reorg", c.Chain.ID)}
-		err = cmd.aroundIfThere(ctx, s, c, d, "the log has the decision", resume)
+		err = cmd.aroundIfThere(ctx, s, c, d, "navlog_ingest", "the log has the decision", resume)
 	} else {
 		err = resume()
 	}

@@ -164,7 +164,7 @@ func (cmd kafkaGrantCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "kafka grant",
 		Detail: fmt.Sprintf("chain %d, to %s, passwords set %t", c.Chain.ID,
 			strings.Join(slices.Sorted(maps.Values(logins)), ", "), cmd.Passwords != "")}
-	err = cmd.aroundIfThere(ctx, s, c, d, "Kafka has the rights", func() error {
+	err = cmd.aroundIfThere(ctx, s, c, d, "navlog_operator", "Kafka has the rights", func() error {
 		return grant(ctx, c, logins, passwords)
 	})
 	if err != nil {

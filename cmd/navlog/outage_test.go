@@ -295,7 +295,8 @@ func TestAuditDoesNotStopOtherStores(t *testing.T) {
 	d := registry.Deed{Command: "restore", Detail: "chain 1"}
 	run := func(do func() error) (notice string, err error) {
 		var notices bytes.Buffer
-		err = signature{As: "carol"}.aroundIfThere(t.Context(), &cli.Streams{Err: &notices}, conf, d, "keep a note", do)
+		err = signature{As: "carol"}.aroundIfThere(t.Context(), &cli.Streams{Err: &notices}, conf, d, "navlog_ingest",
+			"keep a note", do)
 		return notices.String(), err
 	}
 	outcomes := func() (all string) {

@@ -20,6 +20,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/registrytest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
+	"github.com/navlog/navlog/schemas/certs/certstest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -394,6 +395,40 @@ func TestSecretsAreOfOneKey(t *testing.T) {
 			len(e.NextSecret) > 0 {
 			t.Errorf("partner %d: not the secret that was printed (%v)", e.PartnerID, err)
 		}
+	}
+}
+
+// After the key was lost, the doctor names what the new key does not open until everything is replaced: the secrets of the
+// other partners, and the keys of client certificates. The login of serve may read neither them nor the dates.
+func TestDoctorFindsWhatALostKeySealed(t *testing.T) {
+	c := newCommands(t)
+	owner := os.Getenv("NAVLOG_POSTGRES_URL")
+	c.mustRun("partner", "create", "One", "--id", "1")
+	c.mustRun("partner", "create", "Two", "--id", "2")
+	files := certstest.New(t).Files()
+	set := []string{"partner", "certificates", "set", "1", "--certificate", files.Cert, "--key", files.Key, "--url",
+		"https://acme.example/hook"}
+	c.mustRun(set...)
+	t.Setenv("NAVLOG_SECRET_KEY", base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)))
+	c.mustRun("migrate", "--roles")
+	pool := c.registry()
+	for _, step := range []struct{ replace, want, not string }{
+		{"partner rotate-secret 1 --lost-key", "the signing secret of partner 2,", "the signing secret of partner 1,"},
+		{"partner rotate-secret 2 --lost-key", "`navlog partner certificates set 1`", "the signing secret of"},
+		{strings.Join(set, " "), "it opens all stored secrets", ""},
+	} {
+		c.mustRun(strings.Fields(step.replace)...)
+		e := &examination{config: mustLoad(t, c.file)}
+		e.secretKey(t.Context(), pool)
+		if f := e.findings[0]; !strings.Contains(f.Found, step.want) || step.not != "" && (f.Verdict != failing ||
+			strings.Contains(f.Found, step.not)) {
+			t.Errorf("after `navlog %s`: %+v", step.replace, f)
+		}
+	}
+	c.asRole(owner, "navlog_serve")
+	e := &examination{config: mustLoad(t, c.file)}
+	if e.certificates(t.Context(), c.registry()); len(e.findings) > 0 {
+		t.Errorf("as the login of serve: %+v", e.findings)
 	}
 }
 

@@ -207,11 +207,13 @@ func TestChangeNeedsTheRightToRecordIt(t *testing.T) {
 		c.asRole(owner, role)
 		var notices bytes.Buffer
 		err := signature{As: "carol"}.aroundIfThere(ctx, &cli.Streams{Err: &notices}, mustLoad(t, c.file),
-			registry.Deed{Command: "restore", Detail: "chain 1"}, "keep a note", func() error { did++; return nil })
+			registry.Deed{Command: "restore", Detail: "chain 1"}, "navlog_ingest", "keep a note",
+			func() error { did++; return nil })
 		return notices.String(), err
 	}
 	notice, err := restore(t.Context(), "navlog_dispatch")
-	if did != 0 || notice != "" || err == nil || !strings.HasPrefix(err.Error(), "nothing was changed, because the login") {
+	if did != 0 || notice != "" || err == nil || !strings.HasPrefix(err.Error(), "nothing was changed, because the login") ||
+		!strings.Contains(err.Error(), "give it the login navlog_ingest") {
 		t.Errorf("the login of dispatch: done %d times, %v\n%s", did, err, notice)
 	}
 	interrupted, cancel := context.WithCancel(t.Context())

@@ -250,6 +250,12 @@ func storedCertificates(ctx context.Context, q *db.Queries, id int64, url string
 	return stored, true, nil
 }
 
+// setClientAgain adds to the error of a client key that no key opens what to do about it.
+func setClientAgain(err error, partnerID int64) error {
+	return fmt.Errorf("%w: give that key too, or set the client certificate again with "+
+		"`navlog partner certificates set %d`", err, partnerID)
+}
+
 // resealClientKeys seals all keys of client certificates with the newest key, and returns how many were sealed with
 // another one.
 func resealClientKeys(ctx context.Context, q *db.Queries, sealer *Sealer) (int, error) {
@@ -264,8 +270,7 @@ func resealClientKeys(ctx context.Context, q *db.Queries, sealer *Sealer) (int, 
 		}
 		key, err := sealer.openClientKey(r.PartnerID, r.Url, r.ClientKey)
 		if err != nil {
-			return 0, fmt.Errorf("%w: give that key too, or set the client certificate again with "+
-				"`navlog partner certificates set %d`", err, r.PartnerID)
+			return 0, setClientAgain(err, r.PartnerID)
 		}
 		p := db.ReplaceClientKeyParams{ID: r.ID, ClientKey: sealer.SealClientKey(r.PartnerID, r.Url, key)}
 		if err := q.ReplaceClientKey(ctx, p); err != nil {

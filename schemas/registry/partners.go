@@ -65,6 +65,40 @@ func ProvenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*Sealer,
 	return sealer, nil
 }
 
+// Unopened returns an error for each signing secret and each client key in the registry that no key of the sealer opens,
+// with what to do about it; nil if there is none. Dispatch sends nothing to such a partner. The client keys are left out if
+// this login may not read them.
+func Unopened(ctx context.Context, pool *pgxpool.Pool, sealer *Sealer) error {
+	q := db.New(pool)
+	rows, err := q.SealedSecrets(ctx)
+	if err != nil {
+		return fmt.Errorf("read the sealed secrets: %w", err)
+	}
+	var faults []error
+	for _, r := range rows {
+		for _, sealed := range [][]byte{r.Secret, r.NextSecret} {
+			if len(sealed) == 0 {
+				continue
+			}
+			if _, err := sealer.Open(r.PartnerID, sealed); err != nil {
+				faults = append(faults, fmt.Errorf("%w: give that key too, or if it is lost, a new secret with "+
+					"`navlog partner rotate-secret %d --lost-key`", err, r.PartnerID))
+				break
+			}
+		}
+	}
+	keys, err := q.LockClientKeys(ctx)
+	if refusal, is := errors.AsType[*pgconn.PgError](err); err != nil && (!is || refusal.Code != "42501") {
+		return fmt.Errorf("read the sealed keys of client certificates: %w", err)
+	}
+	for _, r := range keys {
+		if _, err := sealer.openClientKey(r.PartnerID, r.Url, r.ClientKey); err != nil {
+			faults = append(faults, setClientAgain(err, r.PartnerID))
+		}
+	}
+	return errors.Join(faults...)
+}
+
 // maxName is the maximum length of a partner's name in bytes.
 const maxName = 1000
 

@@ -159,3 +159,34 @@ func (q *Queries) ReplaceSealed(ctx context.Context, arg ReplaceSealedParams) er
 	_, err := q.db.Exec(ctx, replaceSealed, arg.Secret, arg.NextSecret, arg.PartnerID)
 	return err
 }
+
+const sealedSecrets = `-- name: SealedSecrets :many
+SELECT partner_id, secret, next_secret FROM endpoint ORDER BY partner_id
+`
+
+type SealedSecretsRow struct {
+	PartnerID  int64
+	Secret     []byte
+	NextSecret []byte
+}
+
+// All sealed secrets, to check whether a key opens them.
+func (q *Queries) SealedSecrets(ctx context.Context) ([]SealedSecretsRow, error) {
+	rows, err := q.db.Query(ctx, sealedSecrets)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SealedSecretsRow
+	for rows.Next() {
+		var i SealedSecretsRow
+		if err := rows.Scan(&i.PartnerID, &i.Secret, &i.NextSecret); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -13,6 +13,10 @@ ORDER BY a.id DESC LIMIT sqlc.arg('limit');
 -- writes of ReplaceSealed.
 SELECT partner_id, secret, next_secret FROM endpoint ORDER BY partner_id FOR UPDATE;
 
+-- name: SealedSecrets :many
+-- All sealed secrets, to check whether a key opens them.
+SELECT partner_id, secret, next_secret FROM endpoint ORDER BY partner_id;
+
 -- name: ReplaceSealed :exec
 -- The same secrets under another key: nothing changes for receivers, so the version stays.
 UPDATE endpoint SET secret = sqlc.arg(secret), next_secret = sqlc.narg(next_secret) WHERE partner_id = sqlc.arg(partner_id);
