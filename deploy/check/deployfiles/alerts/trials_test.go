@@ -43,6 +43,40 @@ var trials = map[string][]trial{
 			},
 		},
 	},
+	"ReferralsStandStill": {
+		{
+			what: "no block becomes final", at: 90 * time.Minute,
+			series: []string{
+				`navlog_ingest_indexed_block{chain="1"} 1000+5x100`,
+				`navlog_ingest_referral_block{chain="1"} 900x100`,
+				`navlog_ingest_indexed_block{chain="2"} 1000+5x100`,
+				`navlog_ingest_referral_block{chain="2"} 900+5x100`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "blocks become final every half an hour", at: 90 * time.Minute,
+			series: []string{
+				`navlog_ingest_indexed_block{chain="1"} 1000+5x100`,
+				`navlog_ingest_referral_block{chain="1"} 900x29 1050x29 1200x40`,
+			},
+		},
+		{
+			what: "nothing is indexed either, which other alerts report", at: 90 * time.Minute,
+			series: []string{
+				`navlog_ingest_indexed_block{chain="1"} 1000x100`,
+				`navlog_ingest_referral_block{chain="1"} 900x100`,
+			},
+		},
+		{
+			what: "beside a standby that knows an old state", at: 90 * time.Minute,
+			series: []string{
+				`navlog_ingest_indexed_block{chain="1",instance="a"} 1000+5x100`,
+				`navlog_ingest_referral_block{chain="1",instance="a"} 900+5x100`,
+				`navlog_ingest_referral_block{chain="1",instance="b"} 800x100`,
+			},
+		},
+	},
 	"LogBehindHead": {
 		{
 			what: "falls behind", at: 40 * time.Minute,

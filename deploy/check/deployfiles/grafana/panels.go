@@ -161,6 +161,7 @@ var rows = []row{
 				id: 14, title: "Blocks not final or not notified", decimals: new(0.0),
 				description: "Partners are notified of a block once it is final (`chain.confirmations`). If both lines " +
 					"rise, the node's final block does not advance, and no webhooks are sent.",
+				alerts: "ReferralsStandStill",
 				queries: []query{
 					{"not final",
 						`clamp_min(max(navlog_ingest_head_block{chain=~"$chain"}) - max(navlog_ingest_final_block{chain=~"$chain"}), 0)`},
