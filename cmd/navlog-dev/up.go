@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
@@ -216,8 +215,7 @@ func (u *up) applyDevelopmentSettings() error {
 		u.config.HTTP.Listen = u.cmd.Listen
 	}
 	u.config.Guard.AllowNetworks = append(u.config.Guard.AllowNetworks, "127.0.0.0/8", "::1/128")
-	if err := u.config.Validate(config.NeedChain, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres,
-		config.NeedProjections, config.NeedHTTP, config.NeedWebhooks, config.NeedSecretKey); err != nil {
+	if err := u.config.Validate(config.AllSections...); err != nil {
 		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 	}
 	return nil
@@ -276,32 +274,12 @@ func (u *up) startPrograms(ctx context.Context, d *wiring.Deps) error {
 	for _, p := range programs {
 		byName[p.name] = p.Program
 	}
-	allReady := func() error {
-		var faults []error
-		for _, p := range programs {
-			if err := p.Ready(); err != nil {
-				faults = append(faults, fmt.Errorf("%s: %w", p.name, err))
-			}
-		}
-		return errors.Join(faults...)
-	}
 	ops, err := wiring.ListenOps(cmp.Or(u.config.Ops.Listen, "127.0.0.1:0"))
 	if err != nil {
 		return err
 	}
 	u.ready.Ops = "http://" + ops.Addr().String()
-	u.services.Start(ctx, "ops", func(ctx context.Context) error {
-		reach, err := d.NewReach(byName)
-		if err != nil {
-			return err
-		}
-		defer reach.Close()
-		watching, end := context.WithCancel(ctx)
-		var ended sync.WaitGroup
-		ended.Go(func() { reach.Run(watching) })
-		defer func() { end(); ended.Wait() }()
-		return wiring.ServeOps(ctx, ops, d.Metrics, wiring.Readiness{Ready: allReady, Outages: reach.Outages})
-	})
+	u.services.Start(ctx, "ops", func(ctx context.Context) error { return d.ServeOps(ctx, ops, byName) })
 	for _, p := range programs {
 		d.ShowReady(p.name, p)
 		u.services.Start(ctx, p.name, p.Run)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"strconv"
@@ -168,8 +167,8 @@ func (s signature) ended(ctx context.Context, streams *cli.Streams, pool *pgxpoo
 }
 
 // aroundIfThere is around with the registry of c, if it is there: the change does not wait for the registry. login may
-// record it in the audit, and instead is what the operator can rely on without the audit row. A login that may not record
-// the change does not make it, because the right one can be used at once.
+// record it in the audit, and instead is what the operator can rely on without the audit row. Another login does not
+// make the change, because the right one can be used at once.
 func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c config.Config, d registry.Deed,
 	login, instead string, do func() error) error {
 	if c.Postgres.URL == "" {
@@ -183,8 +182,8 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 		err = registry.RecordDeed(limited, db.New(pool), s.operator(), d, registry.DeedBegun)
 	}
 	if loginRejected(err) {
-		return fmt.Errorf("nothing was changed, because the login of postgres.url may not record it: give it the login %s, or "+
-			"that of the tables' owner (docs/operations-dispatch.md): %w", login, err)
+		return fmt.Errorf("nothing was changed, because the login of postgres.url may not record it: give it the login "+
+			"%s, or that of the tables' owner (docs/operations-dispatch.md): %w", login, err)
 	}
 	if err != nil && ctx.Err() != nil {
 		return err // interrupted before the change
@@ -233,12 +232,9 @@ func (cmd auditCmd) Run(ctx context.Context, s *cli.Streams) error {
 		for i, r := range found {
 			rows[i] = auditRow(r)
 		}
-		return cmd.Print(s.Out, rows, func(w io.Writer) {
-			fmt.Fprintln(w, "AT\tOPERATOR\tLOGIN\tCOMMAND\tPARTNER\tOUTCOME\tDETAIL")
-			for _, r := range rows {
-				cli.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", clock(&r.At), strconv.Quote(r.Operator), r.Login, r.Command,
-					orDash(r.PartnerID), r.Outcome, r.Detail)
-			}
-		})
+		return cli.Table(cmd.Output, s.Out, rows, "AT\tOPERATOR\tLOGIN\tCOMMAND\tPARTNER\tOUTCOME\tDETAIL",
+			func(r auditRow) []any {
+				return []any{clock(&r.At), strconv.Quote(r.Operator), r.Login, r.Command, orDash(r.PartnerID), r.Outcome, r.Detail}
+			})
 	})
 }

@@ -15,10 +15,15 @@ type configCmd struct {
 	Check configCheckCmd `cmd:"" help:"Print every mistake in the configuration."`
 }
 
+// programFlag limits a check to one of the four programs.
+type programFlag struct {
+	Program string `enum:",ingest,project,serve,dispatch" default:"" placeholder:"PROGRAM" help:"Check only what ingest, project, serve or dispatch needs, for a machine or container with its secrets only."`
+}
+
 type configCheckCmd struct {
 	cli.Flags
-	Program string `enum:",ingest,project,serve,dispatch" default:"" placeholder:"PROGRAM" help:"Check only what ingest, project, serve or dispatch needs, for a machine or container with its secrets only."`
-	Connect bool   `help:"Also check that each node and engine in the configuration responds and accepts the login."`
+	programFlag
+	Connect bool `help:"Also check that each node and engine in the configuration responds and accepts the login."`
 	cli.Output
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
-	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
@@ -27,7 +26,7 @@ type dispatchCmd struct {
 type dispatchRunCmd struct{ cli.Flags }
 
 func (cmd dispatchRunCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return start(ctx, s, cmd.Flags, "dispatch", func(d *wiring.Deps) (wiring.Program, error) { return d.Dispatch() })
+	return start(ctx, s, cmd.Flags, "dispatch")
 }
 
 type dispatchRewindCmd struct {
@@ -145,10 +144,8 @@ func (cmd dispatchRewindCmd) plan(ctx context.Context, q *db.Queries, p db.Rewin
 }
 
 func writePositions(w io.Writer, rows []rewindRow) {
-	fmt.Fprintln(w, "TOPIC\tPARTITION\tFROM\tTO\tTOPIC ID")
-	for _, r := range rows {
-		cli.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", r.Topic, r.Partition, r.From, r.To, r.TopicID)
-	}
+	cli.Rows(w, rows, "TOPIC\tPARTITION\tFROM\tTO\tTOPIC ID",
+		func(r rewindRow) []any { return []any{r.Topic, r.Partition, r.From, r.To, r.TopicID} })
 }
 
 // confirm asks a person to type yes, after a text that ends with a newline. A signal ends the wait for the answer.

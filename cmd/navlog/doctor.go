@@ -748,7 +748,7 @@ func (e *examination) report(out io.Writer, o cli.Output) error {
 
 type doctorCmd struct {
 	cli.Flags
-	Program   string `enum:",ingest,project,serve,dispatch" default:"" placeholder:"PROGRAM" help:"Check only what ingest, project, serve or dispatch needs, for a machine or container with its secrets only."`
+	programFlag
 	KafkaUser string `enum:",ingest,project,dispatch,operator" default:"" placeholder:"USER" help:"Kafka user whose rights are checked: ingest, project, dispatch or operator (default: the one that logs in as navlog_USER; otherwise all)."`
 	cli.Output
 }

@@ -72,11 +72,10 @@ func writeResumption(w io.Writer, r *operate.Resumption) {
 			printable.Count(len(r.Referrals), "referral was published and is", "referrals were published and are"))
 		fmt.Fprint(w, "If a transaction had been mined before, its partner has the event under the id of the first "+
 			"mining: compare transaction and type.\n\n")
-		fmt.Fprintln(w, "TRANSACTION\tTYPE\tPARTNER\tVAULT\tBLOCK\tLOG\tEVENT ID")
-		for _, l := range r.Referrals {
-			cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", l.TxHash, l.Type, l.PartnerID, l.Vault, l.BlockNumber, l.LogIndex,
-				l.EventID)
-		}
+		cli.Rows(w, r.Referrals, "TRANSACTION\tTYPE\tPARTNER\tVAULT\tBLOCK\tLOG\tEVENT ID",
+			func(l operate.LostReferral) []any {
+				return []any{l.TxHash, l.Type, l.PartnerID, l.Vault, l.BlockNumber, l.LogIndex, l.EventID}
+			})
 		fmt.Fprintln(w)
 	}
 	if r.Accepted {

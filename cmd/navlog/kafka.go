@@ -88,10 +88,8 @@ func (cmd kafkaRightsCmd) Run(_ context.Context, s *cli.Streams) error {
 			writeACLCommands(w, rows)
 			return
 		}
-		fmt.Fprintln(w, "USER\tPRINCIPAL\tRESOURCE\tNAME\tOPERATION")
-		for _, r := range rows {
-			cli.Fprintf(w, "%s\tUser:%s\t%s\t%s\t%s\n", r.User, r.Login, r.Resource, r.Name, r.Operation)
-		}
+		cli.Rows(w, rows, "USER\tPRINCIPAL\tRESOURCE\tNAME\tOPERATION",
+			func(r rightRow) []any { return []any{r.User, "User:" + r.Login, r.Resource, r.Name, r.Operation} })
 	})
 }
 

@@ -296,22 +296,15 @@ func (t *trial) follow(e *mapping.Effect) {
 func (t *trial) write(w io.Writer) {
 	cli.Fprintf(w, "Blocks %d to %d have %s of these contracts. Nothing was stored.\n", t.From, t.To,
 		printable.Count(t.Logs, "log"))
-	if len(t.First) > 0 {
-		fmt.Fprintln(w, "\nBLOCK\tLOG\tEVENT\tEFFECT\tFIELDS")
-	}
-	for _, e := range t.First {
+	cli.Section(w, t.First, "BLOCK\tLOG\tEVENT\tEFFECT\tFIELDS", func(e triedEffect) []any {
 		var fields []string
 		for _, v := range e.values {
 			fields = append(fields, v.Name+"="+v.Text)
 		}
-		cli.Fprintf(w, "%d\t%d\t%s\t%s\t%s\n", e.Block, e.Index, e.Event, e.Effect, strings.Join(fields, " "))
-	}
-	if len(t.Faults) > 0 {
-		fmt.Fprintln(w, "\nBLOCK\tLOG\tEVENT\tQUARANTINED, BECAUSE")
-	}
-	for _, q := range t.Faults {
-		cli.Fprintf(w, "%d\t%d\t%s\t%s\n", q.Block, q.Index, q.Event, q.Why)
-	}
+		return []any{e.Block, e.Index, e.Event, e.Effect, strings.Join(fields, " ")}
+	})
+	cli.Section(w, t.Faults, "BLOCK\tLOG\tEVENT\tQUARANTINED, BECAUSE",
+		func(q triedQuarantined) []any { return []any{q.Block, q.Index, q.Event, q.Why} })
 	counts := func(title string, of map[string]int) {
 		if len(of) == 0 {
 			return

@@ -144,12 +144,8 @@ func (cmd partnerListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		for i, p := range found {
 			rows[i] = partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, p.LiveKeys, p.Url, p.CreatedAt, p.Held}
 		}
-		return cmd.Print(s.Out, rows, func(w io.Writer) {
-			fmt.Fprintln(w, "ID\tNAME\tSTATE\tLIMIT/MIN\tKEYS\tWEBHOOK URL")
-			for _, p := range rows {
-				cli.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", p.ID, p.Name, p.state(), orDefault(p.RateLimit), p.LiveKeys,
-					orNone(p.URL))
-			}
+		return cli.Table(cmd.Output, s.Out, rows, "ID\tNAME\tSTATE\tLIMIT/MIN\tKEYS\tWEBHOOK URL", func(p partnerRow) []any {
+			return []any{p.ID, p.Name, p.state(), orDefault(p.RateLimit), p.LiveKeys, orNone(p.URL)}
 		})
 	})
 }

@@ -180,12 +180,8 @@ func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
 				a.GetPartnerId()})
 		}
 	}
-	return cmd.Print(s.Out, rows, func(w io.Writer) {
-		fmt.Fprintln(w, "VAULT\tVALUE\tPARTNER")
-		for _, r := range rows {
-			cli.Fprintf(w, "%s\t%s\t%d\n", r.Vault, mapping.AttributionText(r.Value), r.Partner)
-		}
-	})
+	return cli.Table(cmd.Output, s.Out, rows, "VAULT\tVALUE\tPARTNER",
+		func(r aliasRow) []any { return []any{r.Vault, mapping.AttributionText(r.Value), r.Partner} })
 }
 
 // unknown lists the values that are in the live generation and have no alias in the log.
@@ -210,11 +206,8 @@ func (cmd aliasListCmd) unknown(ctx context.Context, s *cli.Streams, vaults []*e
 				time.Unix(int64(a.Since), 0).UTC()})
 		}
 	}
-	return cmd.Print(s.Out, rows, func(w io.Writer) {
-		fmt.Fprintln(w, "VAULT\tVALUE\tDEPOSITS\tREQUESTS\tSINCE")
-		for _, r := range rows {
-			cli.Fprintf(w, "%s\t%s\t%d\t%d\tblock %d, %s\n", r.Vault, mapping.AttributionText(r.Value), r.Deposits, r.Requests,
-				r.Block, clock(&r.Since))
-		}
+	return cli.Table(cmd.Output, s.Out, rows, "VAULT\tVALUE\tDEPOSITS\tREQUESTS\tSINCE", func(r unknownRow) []any {
+		return []any{r.Vault, mapping.AttributionText(r.Value), r.Deposits, r.Requests,
+			fmt.Sprintf("block %d, %s", r.Block, clock(&r.Since))}
 	})
 }

@@ -32,18 +32,7 @@ func runProgram(ctx context.Context, d *wiring.Deps, name string, p wiring.Progr
 		if err != nil {
 			return err
 		}
-		reach, err := d.NewReach(map[string]wiring.Program{name: p})
-		if err != nil {
-			listener.Close()
-			return err
-		}
-		defer reach.Close()
-		group.Go(func() error { reach.Run(ctx); return nil })
-		group.Go(func() error {
-			readiness := wiring.Readiness{Ready: p.Ready, Role: func() string { return wiring.RoleOf(p) },
-				Outages: reach.Outages}
-			return wiring.ServeOps(ctx, listener, d.Metrics, readiness)
-		})
+		group.Go(func() error { return d.ServeOps(ctx, listener, map[string]wiring.Program{name: p}) })
 	}
 	group.Go(func() error { return p.Run(ctx) })
 	if i, ok := p.(*ingest.Ingest); ok {
@@ -55,12 +44,42 @@ func runProgram(ctx context.Context, d *wiring.Deps, name string, p wiring.Progr
 	return nil
 }
 
+// A programSpec is how one of the four programs is built, and how much memory it may use unless GOGC and GOMEMLIMIT say
+// otherwise.
+type programSpec struct {
+	// garbage is GOGC: the garbage allowed in addition to the live memory, in percent; 0: Go's default.
+	garbage int
+	// memory is GOMEMLIMIT in bytes, above which garbage is collected sooner; nil: no limit.
+	memory func(config.Config) int64
+	build  func(*wiring.Deps) (wiring.Program, error)
+}
+
+var programSpecs = map[string]programSpec{
+	// Little memory is live, and reading a history creates much garbage.
+	"ingest": {garbage: 200, build: func(d *wiring.Deps) (wiring.Program, error) { return d.Ingest(), nil }},
+	// With 10 percent, which once limited the memory of a replay, garbage collection took half of the program's time. A
+	// replay allocates large chunks.
+	"project": {garbage: 100, memory: func(config.Config) int64 { return 208 << 20 },
+		build: func(d *wiring.Deps) (wiring.Program, error) { return d.Project(), nil }},
+	// Little memory is live, and cached responses create much garbage. The resident memory was 30 to 49 MiB larger than
+	// the limit, with and without a cache: the limit does not cover the pages of the binary.
+	"serve": {garbage: 400, memory: func(c config.Config) int64 { return 56<<20 + int64(c.HTTP.CacheBytes) },
+		build: func(d *wiring.Deps) (wiring.Program, error) { return d.Serve() }},
+	"dispatch": {build: func(d *wiring.Deps) (wiring.Program, error) { return d.Dispatch() }},
+}
+
 // start starts one of the four programs.
-func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string,
-	build func(*wiring.Deps) (wiring.Program, error)) error {
+func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string) error {
 	c, err := config.ReadFor(cmd, name)
 	if err != nil {
 		return err
+	}
+	one := programSpecs[name]
+	if one.garbage > 0 && os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(one.garbage)
+	}
+	if one.memory != nil && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(one.memory(c))
 	}
 	screen := console.New(s.Err)
 	log := cmd.Logger(screen)
@@ -72,7 +91,7 @@ func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string,
 	if name == "serve" || name == "dispatch" {
 		warnOfNodes(d.Log, c)
 	}
-	p, err := build(d)
+	p, err := one.build(d)
 	if err != nil {
 		registry.Close(d.Pool)
 		return err
@@ -110,59 +129,20 @@ type ingestCmd struct {
 
 type ingestRunCmd struct{ cli.Flags }
 
-// ingestGarbage is GOGC: the garbage allowed in addition to the live memory, in percent. Little memory is live, and
-// reading a history creates much garbage.
-const ingestGarbage = 200
-
 func (cmd ingestRunCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(ingestGarbage)
-	}
-	return start(ctx, s, cmd.Flags, "ingest", func(d *wiring.Deps) (wiring.Program, error) { return d.Ingest(), nil })
+	return start(ctx, s, cmd.Flags, "ingest")
 }
 
 type projectCmd struct{ cli.Flags }
 
-const (
-	// projectGarbage is GOGC: the garbage allowed in addition to the live memory, in percent. With 10, which once
-	// limited the memory of a replay, garbage collection took half of the program's time.
-	projectGarbage = 100
-	// projectMemory is GOMEMLIMIT in bytes, above which garbage is collected sooner: a replay allocates large chunks.
-	projectMemory = 208 << 20
-)
-
 func (cmd projectCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(projectGarbage)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(projectMemory)
-	}
-	return start(ctx, s, cmd.Flags, "project", func(d *wiring.Deps) (wiring.Program, error) { return d.Project(), nil })
+	return start(ctx, s, cmd.Flags, "project")
 }
 
 type serveCmd struct{ cli.Flags }
 
-const (
-	// serveGarbage is GOGC: the garbage allowed in addition to the live memory, in percent. Little memory is live, and
-	// cached responses create much garbage.
-	serveGarbage = 400
-	// serveMemory is the part of GOMEMLIMIT, in bytes, that is added to the size of the response cache. The resident
-	// memory was 30 to 49 MiB larger, with and without a cache: the limit does not cover the pages of the binary.
-	serveMemory = 56 << 20
-)
-
 func (cmd serveCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(serveGarbage)
-	}
-	serve := func(d *wiring.Deps) (wiring.Program, error) {
-		if os.Getenv("GOMEMLIMIT") == "" {
-			debug.SetMemoryLimit(serveMemory + int64(d.Config.HTTP.CacheBytes))
-		}
-		return d.Serve()
-	}
-	return start(ctx, s, cmd.Flags, "serve", serve)
+	return start(ctx, s, cmd.Flags, "serve")
 }
 
 // probeCmd is the health check of a container without a shell and curl.

@@ -108,17 +108,14 @@ func (cmd projectionListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		return cmd.Print(s.Out, all, func(w io.Writer) {
-			fmt.Fprintln(w, "ID\tSTATE\tSEQ\tDATABASE\tSCHEMA\tCREATED\tNOTE")
-			for _, g := range all {
+		return cli.Table(cmd.Output, s.Out, all, "ID\tSTATE\tSEQ\tDATABASE\tSCHEMA\tCREATED\tNOTE",
+			func(g projections.Generation) []any {
 				seq := "none" // no tables
 				if g.Seq != nil {
 					seq = fmt.Sprint(*g.Seq)
 				}
-				cli.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.State, seq, g.Database, g.Schema, clock(&g.CreatedAt),
-					g.Note)
-			}
-		})
+				return []any{g.ID, g.State, seq, g.Database, g.Schema, clock(&g.CreatedAt), g.Note}
+			})
 	})
 }
 

@@ -262,36 +262,24 @@ func ingestOf(rows []statusRow) *registry.ProgramStatus {
 
 // writeServed prints the block from which each instance of serve answers.
 func writeServed(w io.Writer, rows []statusRow) {
-	title := "\nSERVED BY\tGENERATION\tBLOCK\t"
-	for _, r := range rows {
-		s, ok := servedBy(r, ingestOf(rows))
-		if !ok {
-			continue
-		}
-		if title != "" {
-			fmt.Fprintln(w, title)
-		}
-		title = ""
-		cli.Fprintf(w, "%s\t%d\t%d%s\n", r.Instance, s.Generation, s.IndexedBlock, lag(s.Behind, s.BehindFor))
-	}
+	ingest := ingestOf(rows)
+	serving := slices.DeleteFunc(slices.Clone(rows), func(r statusRow) bool { _, ok := servedBy(r, ingest); return !ok })
+	cli.Section(w, serving, "SERVED BY\tGENERATION\tBLOCK\t", func(r statusRow) []any {
+		s, _ := servedBy(r, ingest)
+		return []any{r.Instance, s.Generation, fmt.Sprint(s.IndexedBlock) + lag(s.Behind, s.BehindFor)}
+	})
 }
 
 // writeVaultWarnings prints the programs' warnings about vaults.
 func writeVaultWarnings(w io.Writer, rows []statusRow) {
-	title := "\nVAULT\tWARNING"
+	var warnings []registry.VaultWarning
 	for _, r := range rows {
 		var st registry.ProgramStatus
-		if !r.Known || json.Unmarshal(r.Status, &st) != nil {
-			continue
-		}
-		for _, v := range st.VaultWarnings {
-			if title != "" {
-				fmt.Fprintln(w, title)
-			}
-			title = ""
-			cli.Fprintf(w, "%s\t%s\n", v.Address, v.Warning)
+		if r.Known && json.Unmarshal(r.Status, &st) == nil {
+			warnings = append(warnings, st.VaultWarnings...)
 		}
 	}
+	cli.Section(w, warnings, "VAULT\tWARNING", func(v registry.VaultWarning) []any { return []any{v.Address, v.Warning} })
 }
 
 // details are the other things that project, serve and dispatch report. ingest has a separate section, and so has the
@@ -398,14 +386,11 @@ func writeChain(w io.Writer, instance string, raw json.RawMessage) {
 	if st.Reason != "" {
 		cli.Fprintf(w, "%s\t%s\n", st.State, st.Reason)
 	}
-	if len(st.Endpoints) == 0 {
-		return
-	}
-	fmt.Fprintln(w, "\nENDPOINT\tSTATE\tLATENCY\tHEAD\tCALLS\tUNITS\tLAST ERROR")
-	for _, e := range st.Endpoints {
-		cli.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", e.Name, endpointState(e), milliseconds(e.LatencyMs),
-			orDash(int64(e.HeadBlock)), e.Calls, e.Units, lastError(e))
-	}
+	cli.Section(w, st.Endpoints, "ENDPOINT\tSTATE\tLATENCY\tHEAD\tCALLS\tUNITS\tLAST ERROR",
+		func(e registry.EndpointStatus) []any {
+			return []any{e.Name, endpointState(e), milliseconds(e.LatencyMs), orDash(int64(e.HeadBlock)), e.Calls, e.Units,
+				lastError(e)}
+		})
 }
 
 func lag[N int | uint64](blocks, seconds *N) string {

@@ -73,12 +73,9 @@ func writePublicStatus(w io.Writer, st client.Status) {
 	for _, name := range slices.Sorted(maps.Keys(st.Programs)) {
 		row(name, st.Programs[name])
 	}
-	if len(st.Vaults) > 0 {
-		fmt.Fprintln(w, "\nVAULT\tNAME\tLAST NAV\tSTATE\tWARNINGS")
-	}
-	for _, v := range st.Vaults {
-		row(v.Address, v.Name, clock(v.LastNavAt), v.State, strings.Join(v.Warnings, "; "))
-	}
+	cli.Section(w, st.Vaults, "VAULT\tNAME\tLAST NAV\tSTATE\tWARNINGS", func(v client.VaultStatus) []any {
+		return []any{v.Address, v.Name, clock(v.LastNavAt), v.State, strings.Join(v.Warnings, "; ")}
+	})
 }
 
 func blockOrUnknown(number *string) string {

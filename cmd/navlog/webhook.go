@@ -85,13 +85,11 @@ func (cmd webhookListCmd) Run(ctx context.Context, s *cli.Streams) error {
 			rows[i] = deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt,
 				d.FinishedAt}
 		}
-		return cmd.Print(s.Out, rows, func(w io.Writer) {
-			fmt.Fprintln(w, "EVENT\tPARTNER\tSEQUENCE\tTYPE\tSTATE\tATTEMPTS\tCREATED\tFINISHED")
-			for _, d := range rows {
-				cli.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", d.ID, d.PartnerID, orDash(d.Sequence), d.Type, d.State,
-					d.Attempts, clock(&d.CreatedAt), clock(d.FinishedAt))
-			}
-		})
+		return cli.Table(cmd.Output, s.Out, rows, "EVENT\tPARTNER\tSEQUENCE\tTYPE\tSTATE\tATTEMPTS\tCREATED\tFINISHED",
+			func(d deliveryRow) []any {
+				return []any{d.ID, d.PartnerID, orDash(d.Sequence), d.Type, d.State, d.Attempts, clock(&d.CreatedAt),
+					clock(d.FinishedAt)}
+			})
 	})
 }
 
@@ -206,8 +204,7 @@ func writeAttempts(w io.Writer, attempts []attemptRow) {
 	if len(attempts) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "#\tSTARTED\tRESULT\tTOOK\tDNS\tCONNECT\tTLS\tFIRST BYTE\tURL")
-	for _, a := range attempts {
+	cli.Rows(w, attempts, "#\tSTARTED\tRESULT\tTOOK\tDNS\tCONNECT\tTLS\tFIRST BYTE\tURL", func(a attemptRow) []any {
 		result := "no answer"
 		switch {
 		case a.Status != nil:
@@ -215,9 +212,9 @@ func writeAttempts(w io.Writer, attempts []attemptRow) {
 		case a.Error != nil:
 			result = *a.Error
 		}
-		cli.Fprintf(w, "%d\t%s\t%s\t%d ms\t%s\t%s\t%s\t%s\t%s\n", a.Number, clock(&a.StartedAt), result, a.DurationMs,
-			milliseconds(a.DNSMs), milliseconds(a.ConnectMs), milliseconds(a.TLSMs), milliseconds(a.FirstByteMs), a.URL)
-	}
+		return []any{a.Number, clock(&a.StartedAt), result, fmt.Sprintf("%d ms", a.DurationMs), milliseconds(a.DNSMs),
+			milliseconds(a.ConnectMs), milliseconds(a.TLSMs), milliseconds(a.FirstByteMs), a.URL}
+	})
 	for _, a := range attempts {
 		if a.Response != "" {
 			cli.Fprintf(w, "answer %d  %s\n", a.Number, a.Response)

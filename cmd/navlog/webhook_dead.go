@@ -62,13 +62,11 @@ func (cmd deadListCmd) Run(ctx context.Context, s *cli.Streams) error {
 			rows[i] = deadRow{ID: r.ID, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Reason: r.Reason,
 				Error: r.Error, At: r.At, RetriedAt: r.RetriedAt, ResolvedAt: r.ResolvedAt}
 		}
-		return cmd.Print(s.Out, rows, func(w io.Writer) {
-			fmt.Fprintln(w, "ID\tTOPIC\tPARTITION\tOFFSET\tREASON\tAT\tRETRIED\tRESOLVED\tERROR")
-			for _, r := range rows {
-				cli.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Topic, r.Partition, r.Offset, r.Reason, clock(&r.At),
-					clock(r.RetriedAt), clock(r.ResolvedAt), r.Error)
-			}
-		})
+		return cli.Table(cmd.Output, s.Out, rows, "ID\tTOPIC\tPARTITION\tOFFSET\tREASON\tAT\tRETRIED\tRESOLVED\tERROR",
+			func(r deadRow) []any {
+				return []any{r.ID, r.Topic, r.Partition, r.Offset, r.Reason, clock(&r.At), clock(r.RetriedAt), clock(r.ResolvedAt),
+					r.Error}
+			})
 	})
 }
 

@@ -125,9 +125,9 @@ func (c Config) WriterOptions(chainID uint64) []kgo.Opt {
 		kgo.ProducerBatchCompression(kgo.ZstdCompression().WithLevel(1), kgo.SnappyCompression(), kgo.NoCompression()))
 }
 
-// Reach returns the configuration with the broker that responded first at the head of Brokers. It fails if none responds
-// within the time limit. It calls all brokers at once: a client calls the first one first, and waits ten seconds for it if
-// it accepts connections and does not respond, or its machine is down.
+// Reach returns the configuration with the broker that responded first at the head of Brokers. It fails if none
+// responds within the time limit. It calls all brokers at once: a client calls the first one first, and waits ten
+// seconds for it if it accepts connections and does not respond, or its machine is down.
 func (c Config) Reach(ctx context.Context, limit time.Duration) (Config, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

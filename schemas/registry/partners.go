@@ -65,9 +65,9 @@ func ProvenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*Sealer,
 	return sealer, nil
 }
 
-// Unopened returns an error for each signing secret and each client key in the registry that no key of the sealer opens,
-// with what to do about it; nil if there is none. Dispatch sends nothing to such a partner. The client keys are left out if
-// this login may not read them.
+// Unopened returns an error for each signing secret and each client key in the registry that no key of the sealer
+// opens, with what to do about it; nil if there is none. Dispatch sends nothing to such a partner. The client keys are
+// left out if this login may not read them.
 func Unopened(ctx context.Context, pool *pgxpool.Pool, sealer *Sealer) error {
 	q := db.New(pool)
 	rows, err := q.SealedSecrets(ctx)

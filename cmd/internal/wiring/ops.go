@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,18 +27,52 @@ func ListenOps(listen string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Readiness is what /readyz reports about the programs of a process.
-type Readiness struct {
-	Ready   func() error    // nil while the program does the work of its role
-	Role    func() string   // nil if several programs share the process
-	Outages func() []string // of its engines, whether or not the work of its role needs them at the moment
+// ServeOps serves the paths of ops.listen for the programs of this process, by their names, until ctx ends. It watches
+// whether their engines respond.
+func (d *Deps) ServeOps(ctx context.Context, listener net.Listener, programs map[string]Program) error {
+	reach, err := d.newReach(programs)
+	if err != nil {
+		listener.Close()
+		return err
+	}
+	defer reach.Close()
+	watching, end := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { reach.Run(watching) })
+	defer watch.Wait()
+	defer end()
+	return serveOps(ctx, listener, d.Metrics, readinessOf(programs, reach.Outages))
 }
 
-// ServeOps serves until ctx ends.
-func ServeOps(ctx context.Context, listener net.Listener, gatherer prometheus.Gatherer, readiness Readiness) error {
+// readiness is what /readyz reports about the programs of a process.
+type readiness struct {
+	ready   func() error    // nil while the programs do the work of their roles
+	role    func() string   // nil if several programs share the process
+	outages func() []string // of their engines, whether or not their work needs them at the moment
+}
+
+func readinessOf(programs map[string]Program, outages func() []string) readiness {
+	names := slices.Sorted(maps.Keys(programs))
+	if len(names) == 1 {
+		p := programs[names[0]]
+		return readiness{p.Ready, func() string { return RoleOf(p) }, outages}
+	}
+	ready := func() error {
+		var faults []error
+		for _, name := range names {
+			if err := programs[name].Ready(); err != nil {
+				faults = append(faults, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+		return errors.Join(faults...)
+	}
+	return readiness{ready, nil, outages}
+}
+
+func serveOps(ctx context.Context, listener net.Listener, gatherer prometheus.Gatherer, r readiness) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, opsAnswer{OK: true}) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, readiness.answer()) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, r.answer()) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
 		MaxHeaderBytes: 16 << 10}
@@ -61,12 +97,12 @@ type opsAnswer struct {
 
 // answer returns the body of /readyz. The reason begins with the engines that do not respond: what the program cannot
 // do is mostly their consequence.
-func (r Readiness) answer() opsAnswer {
-	a := opsAnswer{OK: true, Unreachable: r.Outages()}
-	if r.Role != nil {
-		a.Role = r.Role()
+func (r readiness) answer() opsAnswer {
+	a := opsAnswer{OK: true, Unreachable: r.outages()}
+	if r.role != nil {
+		a.Role = r.role()
 	}
-	if fault := r.Ready(); fault != nil {
+	if fault := r.ready(); fault != nil {
 		a.OK, a.Reason = false, strings.Join(append(slices.Clone(a.Unreachable), fault.Error()), "; ")
 	}
 	return a

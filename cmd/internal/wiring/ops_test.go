@@ -36,9 +36,8 @@ func TestOpsServer(t *testing.T) {
 	var outages atomic.Pointer[[]string]
 	outages.Store(new([]string))
 	go func() {
-		done <- ServeOps(ctx, listener, metrics, Readiness{
-			Ready: ready, Role: func() string { return *role.Load() }, Outages: func() []string { return *outages.Load() },
-		})
+		done <- serveOps(ctx, listener, metrics,
+			readiness{ready, func() string { return *role.Load() }, func() []string { return *outages.Load() }})
 	}()
 	probe := func(path string) error {
 		return Probe(t.Context(), "http://"+addr+path)

@@ -45,8 +45,8 @@ func outage(name, address string, since time.Time, fault, advice string) string 
 		name, address, since.UTC().Format(time.RFC3339), strings.Join(strings.Fields(fault), " "), advice)
 }
 
-// NewReach returns a watch over the engines of programs of this process, by their names. The caller closes it.
-func (d *Deps) NewReach(programs map[string]Program) (*Reach, error) {
+// newReach returns a watch over the engines of programs of this process, by their names. The caller closes it.
+func (d *Deps) newReach(programs map[string]Program) (*Reach, error) {
 	r := &Reach{}
 	needs := map[config.Section]bool{}
 	for name, p := range programs {

@@ -72,7 +72,7 @@ func TestReadOnlyPostgresIsAnOutage(t *testing.T) {
 	defer pool.Close()
 	d := &Deps{Config: config.Default(), Pool: pool}
 	d.Config.Kafka.Brokers = []string{"127.0.0.1:1"}
-	r, err := d.NewReach(map[string]Program{"ingest": nil})
+	r, err := d.newReach(map[string]Program{"ingest": nil})
 	if err != nil {
 		t.Fatal(err)
 	}
