@@ -278,8 +278,7 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 	const check = "Kafka"
 	var err error
 	if e.config.Kafka, err = e.config.Kafka.Reach(ctx, answersWithin); err != nil {
-		e.fail(cli.Unreachable, check, "check kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up", "%v",
-			err)
+		e.fail(cli.Unreachable, check, "check kafka.brokers, kafka.tls and kafka.sasl, and the network", "%v", err)
 		return
 	}
 	c := e.config

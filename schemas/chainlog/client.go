@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -159,12 +160,17 @@ func (c Config) Reach(ctx context.Context, limit time.Duration) (Config, error) 
 			return c, nil
 		}
 	}
-	if errors.Is(ctx.Err(), context.Canceled) {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
 		err = ctx.Err()
-	} else if limited.Err() != nil {
-		err = fmt.Errorf("no response within %s: %w", limit, context.DeadlineExceeded)
+	case limited.Err() != nil:
+		err = fmt.Errorf("no response within %s: %w; check that a broker is up there", limit, context.DeadlineExceeded)
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		err = Explain(err)
+	default:
+		err = fmt.Errorf("%w; check that a broker is up there", err)
 	}
-	return c, fmt.Errorf("reach Kafka at %s (kafka.brokers): %w", strings.Join(c.Brokers, ", "), Explain(err))
+	return c, fmt.Errorf("reach Kafka at %s (kafka.brokers): %w", strings.Join(c.Brokers, ", "), err)
 }
 
 // Fence ends every older client with the transactional id of this one, and its transaction.
