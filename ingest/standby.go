@@ -190,9 +190,11 @@ func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
 		err := h.send(bounded, fmt.Sprintf("%x %d %d", i.instance, time.Now().UnixMilli(), n))
 		cancel()
-		if err == nil {
+		switch {
+		case err == nil && trouble != "":
 			trouble = ""
-		} else if ctx.Err() == nil && err.Error() != trouble {
+			i.log.Info("heartbeat sent again")
+		case err != nil && ctx.Err() == nil && err.Error() != trouble:
 			trouble = err.Error()
 			i.log.Warn("heartbeat failed, retrying: a standby may take over", "error", err)
 		}
