@@ -306,16 +306,11 @@ func (t *trial) write(w io.Writer) {
 	cli.Section(w, t.Faults, "BLOCK\tLOG\tEVENT\tQUARANTINED, BECAUSE",
 		func(q triedQuarantined) []any { return []any{q.Block, q.Index, q.Event, q.Why} })
 	counts := func(title string, of map[string]int) {
-		if len(of) == 0 {
-			return
-		}
-		cli.Fprintf(w, "\n%s\tLOGS\n", title)
 		names := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
 			return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b))
 		})
-		for _, name := range names[:min(len(names), max(t.limit, 1))] {
-			cli.Fprintf(w, "%s\t%d\n", name, of[name])
-		}
+		cli.Section(w, names[:min(len(names), max(t.limit, 1))], title+"\tLOGS",
+			func(name string) []any { return []any{name, of[name]} })
 	}
 	counts("EFFECT", t.Effects)
 	counts("EFFECT ON A REQUEST THAT NO EARLIER LOG MAKES", t.NoRequest)

@@ -190,12 +190,10 @@ func writeStatus(w io.Writer, rows []statusRow) {
 	}
 	writeServed(w, rows)
 	writeVaultWarnings(w, rows)
-	if deliveries := deliveriesOf(rows); len(deliveries) > 0 {
-		fmt.Fprintln(w, "\nDELIVERIES\t")
-		for _, state := range slices.Sorted(maps.Keys(deliveries)) {
-			cli.Fprintf(w, "%s\t%d%s\n", state, deliveries[state], orMore(state, deliveries[state]))
-		}
-	}
+	deliveries := deliveriesOf(rows)
+	cli.Section(w, slices.Sorted(maps.Keys(deliveries)), "DELIVERIES\t", func(state string) []any {
+		return []any{state, fmt.Sprint(deliveries[state]) + orMore(state, deliveries[state])}
+	})
 }
 
 // deliveriesOf returns how many deliveries are in each state but delivered, as a dispatcher measured last: empty if

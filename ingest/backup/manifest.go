@@ -79,7 +79,9 @@ type SourceTopic struct {
 // DamagedError means that a backup does not hold what was written.
 type DamagedError struct{ Reason string }
 
-func (e *DamagedError) Error() string { return "the backup is damaged: " + e.Reason }
+func (e *DamagedError) Error() string {
+	return "the backup is damaged: " + e.Reason + "; use another copy of it, or begin a new one in an empty folder"
+}
 
 func damaged(form string, a ...any) error { return &DamagedError{fmt.Sprintf(form, a...)} }
 

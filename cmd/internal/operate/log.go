@@ -389,12 +389,8 @@ func (st *logStats) write(w io.Writer) {
 	if st.Frozen != "" {
 		cli.Fprintf(w, "FROZEN\t%s\n", st.Frozen)
 	}
-	fmt.Fprintln(w, "\nRECORDS\t")
-	for _, name := range slices.Sorted(maps.Keys(st.Types)) {
-		cli.Fprintf(w, "%s\t%d\n", name, st.Types[name])
-	}
-	fmt.Fprintln(w, "\nEVENTS\t")
-	for _, name := range slices.Sorted(maps.Keys(st.Events)) {
-		cli.Fprintf(w, "%s\t%d\n", name, st.Events[name])
-	}
+	cli.Rows(w, slices.Sorted(maps.Keys(st.Types)), "\nRECORDS\t",
+		func(name string) []any { return []any{name, st.Types[name]} })
+	cli.Rows(w, slices.Sorted(maps.Keys(st.Events)), "\nEVENTS\t",
+		func(name string) []any { return []any{name, st.Events[name]} })
 }
