@@ -164,11 +164,11 @@ func (i *Ingest) prepare(ctx context.Context) error {
 func (i *Ingest) topics() writer.Log { return writer.Log{ChainID: i.config.ID, Kafka: i.kafka} }
 
 func (i *Ingest) ensureTopics(ctx context.Context) error {
-	reached, err := i.kafka.Reach(ctx, writer.StartTimeout)
+	responding, err := i.kafka.Reach(ctx, writer.StartTimeout)
 	if err != nil {
 		return err
 	}
-	i.kafka = reached
+	i.kafka = i.kafka.Preferring(responding)
 	bounded, cancel := context.WithTimeout(ctx, writer.StartTimeout)
 	defer cancel()
 	client, err := kgo.NewClient(i.kafka.Options()...)

@@ -100,9 +100,9 @@ func (p *Projections) reach(ctx context.Context) error {
 	if err := readmodel.CheckServer(ctx, p.conn); err != nil {
 		return err
 	}
-	kafka, err := p.kafka.Reach(ctx, reachWithin)
+	responding, err := p.kafka.Reach(ctx, reachWithin)
 	if err == nil {
-		p.kafka = kafka
+		p.kafka = p.kafka.Preferring(responding)
 	}
 	return err
 }

@@ -276,11 +276,18 @@ func (e *examination) headerHash(ctx context.Context, check string, client *ethc
 
 func (e *examination) kafka(ctx context.Context, deep bool) {
 	const check = "Kafka"
-	var err error
-	if e.config.Kafka, err = e.config.Kafka.Reach(ctx, answersWithin); err != nil {
+	responding, err := e.config.Kafka.Reach(ctx, answersWithin)
+	if err != nil {
 		e.fail(cli.Unreachable, check, "check kafka.brokers, kafka.tls and kafka.sasl, and the network", "%v", err)
 		return
 	}
+	for _, broker := range e.config.Kafka.Brokers {
+		if !slices.Contains(responding, broker) {
+			e.warn(check, "check kafka.brokers, and whether that broker is up: the others do its work", "%s does not respond",
+				broker)
+		}
+	}
+	e.config.Kafka.Brokers = responding
 	c := e.config
 	client, err := kgo.NewClient(append(c.Kafka.Options(), kgo.WithContext(ctx))...)
 	if err != nil {
@@ -299,7 +306,7 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 		return
 	}
 	if brokers := len(found.Brokers); brokers < int(c.Kafka.ReplicationFactor) {
-		e.fail(cli.Configuration, check, "lower kafka.replicationFactor or add brokers",
+		e.fail(cli.Configuration, check, "start the brokers that are missing, or lower kafka.replicationFactor",
 			"kafka.replicationFactor is %d, and the cluster has %s", c.Kafka.ReplicationFactor,
 			printable.Count(brokers, "broker"))
 	}

@@ -126,20 +126,23 @@ func (c Config) WriterOptions(chainID uint64) []kgo.Opt {
 		kgo.ProducerBatchCompression(kgo.ZstdCompression().WithLevel(1), kgo.SnappyCompression(), kgo.NoCompression()))
 }
 
-// Reach returns the configuration with the broker that responded first at the head of Brokers. It fails if none
-// responds within the time limit. It calls all brokers at once: a client calls the first one first, and waits ten
-// seconds for it if it accepts connections and does not respond, or its machine is down.
-func (c Config) Reach(ctx context.Context, limit time.Duration) (Config, error) {
+// othersWithin is how long Reach waits for other brokers after the first one has responded.
+const othersWithin = time.Second
+
+// Reach returns the brokers of the list that respond, those that were faster first. It fails if none responds within
+// the time limit. It calls all of them at once: a client calls them in the order of the list, again and again, and waits
+// ten seconds for one that accepts connections and does not respond, or whose machine is down.
+func (c Config) Reach(ctx context.Context, limit time.Duration) ([]string, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	// Without its own context, the client waits for a broker that accepts a connection and does not respond.
 	client, err := kgo.NewClient(append(c.Options(), kgo.WithContext(limited))...)
 	if err != nil {
-		return c, fmt.Errorf("create a Kafka client: %w", err)
+		return nil, fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	type answer struct {
-		broker int
+		broker string
 		err    error
 	}
 	brokers := client.SeedBrokers()
@@ -149,18 +152,20 @@ func (c Config) Reach(ctx context.Context, limit time.Duration) (Config, error) 
 			request := kmsg.NewPtrMetadataRequest()
 			request.Topics = []kmsg.MetadataRequestTopic{} // none
 			_, err := b.Request(limited, request)
-			answers <- answer{i, err}
+			answers <- answer{c.Brokers[i], err}
 		}()
 	}
+	var responding []string
 	for range brokers {
-		a := <-answers
-		if err = a.err; err == nil {
-			first := c.Brokers[a.broker]
-			c.Brokers = append([]string{first}, slices.Delete(slices.Clone(c.Brokers), a.broker, a.broker+1)...)
-			return c, nil
+		if a := <-answers; a.err != nil {
+			err = a.err
+		} else if responding = append(responding, a.broker); len(responding) == 1 {
+			time.AfterFunc(othersWithin, cancel) // the requests that are left fail then
 		}
 	}
 	switch {
+	case len(responding) > 0:
+		return responding, nil
 	case errors.Is(ctx.Err(), context.Canceled):
 		err = ctx.Err()
 	case limited.Err() != nil:
@@ -170,7 +175,15 @@ func (c Config) Reach(ctx context.Context, limit time.Duration) (Config, error) 
 	default:
 		err = fmt.Errorf("%w; check that a broker is up there", err)
 	}
-	return c, fmt.Errorf("reach Kafka at %s (kafka.brokers): %w", strings.Join(c.Brokers, ", "), err)
+	return nil, fmt.Errorf("reach Kafka at %s (kafka.brokers): %w", strings.Join(c.Brokers, ", "), err)
+}
+
+// Preferring returns the configuration with these brokers at the head of Brokers. The others stay, for a time when
+// these do not respond.
+func (c Config) Preferring(brokers []string) Config {
+	others := slices.DeleteFunc(slices.Clone(c.Brokers), func(b string) bool { return slices.Contains(brokers, b) })
+	c.Brokers = append(slices.Clone(brokers), others...)
+	return c
 }
 
 // Fence ends every older client with the transactional id of this one, and its transaction.

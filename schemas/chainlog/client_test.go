@@ -110,8 +110,8 @@ func epochOf(t *testing.T, client *kgo.Client) int16 {
 	return epoch
 }
 
-// One broker that responds is enough, although the first one accepts connections and does not respond, and later clients
-// call it first.
+// One broker that responds is enough, although the first one accepts connections and does not respond. Clients call those
+// that respond first.
 func TestReachBesideASilentBroker(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections
@@ -124,11 +124,14 @@ func TestReachBesideASilentBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer live.Close()
-	dead, up := silent.Addr().String(), live.ListenAddrs()[0]
-	c := Config{Brokers: []string{dead, up, "127.0.0.1:1"}}
-	reached, err := c.Reach(t.Context(), time.Minute)
-	if err != nil || !slices.Equal(reached.Brokers, []string{up, dead, "127.0.0.1:1"}) || c.Brokers[0] != dead {
-		t.Errorf("reached %v of %v: %v", reached.Brokers, c.Brokers, err)
+	dead, closed, up := silent.Addr().String(), "127.0.0.1:1", live.ListenAddrs()[0]
+	c := Config{Brokers: []string{dead, closed, up}}
+	responding, err := c.Reach(t.Context(), time.Minute)
+	if err != nil || !slices.Equal(responding, []string{up}) {
+		t.Errorf("%v of %v respond: %v", responding, c.Brokers, err)
+	}
+	if got := c.Preferring(responding).Brokers; !slices.Equal(got, []string{up, dead, closed}) || c.Brokers[0] != dead {
+		t.Errorf("a client calls %v, in this order", got)
 	}
 	_, err = Config{Brokers: []string{dead}}.Reach(t.Context(), 100*time.Millisecond)
 	if !errors.Is(err, context.DeadlineExceeded) ||

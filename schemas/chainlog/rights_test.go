@@ -201,6 +201,18 @@ func reportedByANewBroker(t *testing.T, g *guarded) {
 	}
 }
 
+// delete deletes a topic, and fails until the brokers do not know it any more.
+func (g *guarded) delete(topic string) error {
+	if _, err := g.admin.DeleteTopic(g.t.Context(), topic); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return err
+	}
+	found, err := chainlog.ListTopics(g.t.Context(), g.admin, topic)
+	if err == nil && found.Has(topic) {
+		err = errors.New("the topic is still there")
+	}
+	return err
+}
+
 // The rights are sufficient for each user, and all necessary: without any of them something is
 // rejected, and Lacking reports which one is missing.
 func sufficientAndNecessary(t *testing.T, g *guarded) {
@@ -238,11 +250,18 @@ func sufficientAndNecessary(t *testing.T, g *guarded) {
 				t.Fatalf("%s, %s: %v %v", user, right, deleted, err)
 			}
 			g.eventually("revoked", lacks(right))
+			creates := right.Operation == kmsg.ACLOperationCreate
+			if creates { // it is needed for a topic that does not exist
+				g.eventually("deleted", func() error { return g.delete(right.Name) })
+			}
 			if err = g.deed(user); !isRefusal(err) {
 				t.Errorf("%s works without %s: %v", user, right, err)
 			}
 			if _, err := g.admin.CreateACLs(t.Context(), rule()); err != nil {
 				t.Fatal(err)
+			}
+			if creates {
+				g.eventually("created again", func() error { return g.deed(user) })
 			}
 			g.eventually("granted again", lacks())
 		}

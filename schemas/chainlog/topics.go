@@ -90,6 +90,10 @@ const (
 // rejects a batch of MaxBatchBytes. It returns all problems at once. A single replica is accepted: see SingleReplicas.
 func EnsureTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topology) error {
 	for _, w := range topics(chainID, t) {
+		// A cluster that lacks a broker may not respond to a request to create a topic, not even one that exists.
+		if found, err := ListTopics(ctx, adm, w.name); err == nil && found.Has(w.name) {
+			continue
+		}
 		configs := make(map[string]*string, len(w.configs))
 		for k, v := range w.configs {
 			configs[k] = kadm.StringPtr(v)

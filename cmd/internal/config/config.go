@@ -466,13 +466,13 @@ func Read(flags cli.Flags, sections ...Section) (Config, error) {
 const kafkaWithin = 15 * time.Second
 
 // ReadReaching is Read for a command that does not wait for Kafka. If it needs Kafka, a broker must respond, because a
-// Kafka client would retry forever; the clients of the command then call that broker first.
+// Kafka client would retry forever. The configuration has only the brokers that respond.
 func ReadReaching(ctx context.Context, flags cli.Flags, sections ...Section) (Config, error) {
 	c, err := Read(flags, sections...)
 	if err != nil || !slices.Contains(sections, NeedKafka) {
 		return c, err
 	}
-	c.Kafka, err = c.Kafka.Reach(ctx, kafkaWithin)
+	c.Kafka.Brokers, err = c.Kafka.Reach(ctx, kafkaWithin)
 	return c, cli.Unreachable.With(err)
 }
 
