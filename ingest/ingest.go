@@ -164,11 +164,11 @@ func (i *Ingest) prepare(ctx context.Context) error {
 func (i *Ingest) topics() writer.Log { return writer.Log{ChainID: i.config.ID, Kafka: i.kafka} }
 
 func (i *Ingest) ensureTopics(ctx context.Context) error {
-	responding, err := i.kafka.Reach(ctx, writer.StartTimeout)
+	up, down, err := i.kafka.Reach(ctx, writer.StartTimeout)
 	if err != nil {
 		return err
 	}
-	i.kafka = i.kafka.Preferring(responding)
+	i.kafka.Brokers = append(up, down...)
 	bounded, cancel := context.WithTimeout(ctx, writer.StartTimeout)
 	defer cancel()
 	client, err := kgo.NewClient(i.kafka.Options()...)

@@ -100,9 +100,9 @@ func (p *Projections) reach(ctx context.Context) error {
 	if err := readmodel.CheckServer(ctx, p.conn); err != nil {
 		return err
 	}
-	responding, err := p.kafka.Reach(ctx, reachWithin)
+	up, down, err := p.kafka.Reach(ctx, reachWithin)
 	if err == nil {
-		p.kafka = p.kafka.Preferring(responding)
+		p.kafka.Brokers = append(up, down...)
 	}
 	return err
 }

@@ -276,18 +276,18 @@ func (e *examination) headerHash(ctx context.Context, check string, client *ethc
 
 func (e *examination) kafka(ctx context.Context, deep bool) {
 	const check = "Kafka"
-	responding, err := e.config.Kafka.Reach(ctx, answersWithin)
+	up, _, err := e.config.Kafka.Reach(ctx, answersWithin)
 	if err != nil {
 		e.fail(cli.Unreachable, check, "check kafka.brokers, kafka.tls and kafka.sasl, and the network", "%v", err)
 		return
 	}
 	for _, broker := range e.config.Kafka.Brokers {
-		if !slices.Contains(responding, broker) {
+		if !slices.Contains(up, broker) {
 			e.warn(check, "check kafka.brokers, and whether that broker is up: the others do its work", "%s does not respond",
 				broker)
 		}
 	}
-	e.config.Kafka.Brokers = responding
+	e.config.Kafka.Brokers = up
 	c := e.config
 	client, err := kgo.NewClient(append(c.Kafka.Options(), kgo.WithContext(ctx))...)
 	if err != nil {

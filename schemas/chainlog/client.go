@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
@@ -129,16 +128,17 @@ func (c Config) WriterOptions(chainID uint64) []kgo.Opt {
 // othersWithin is how long Reach waits for other brokers after the first one has responded.
 const othersWithin = time.Second
 
-// Reach returns the brokers of the list that respond, those that were faster first. It fails if none responds within
-// the time limit. It calls all of them at once: a client calls them in the order of the list, again and again, and waits
-// ten seconds for one that accepts connections and does not respond, or whose machine is down.
-func (c Config) Reach(ctx context.Context, limit time.Duration) ([]string, error) {
+// Reach returns the brokers of the list that respond, those that were faster first, and those that failed at once. It
+// fails if none responds within the time limit. The silent ones are in neither list, because clients must not have them:
+// a client calls each broker of its list again and again, and waits ten seconds, which is as long as most calls may take,
+// for one that accepts connections and does not respond, or whose machine is down.
+func (c Config) Reach(ctx context.Context, limit time.Duration) (up, down []string, _ error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	// Without its own context, the client waits for a broker that accepts a connection and does not respond.
 	client, err := kgo.NewClient(append(c.Options(), kgo.WithContext(limited))...)
 	if err != nil {
-		return nil, fmt.Errorf("create a Kafka client: %w", err)
+		return nil, nil, fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
 	type answer struct {
@@ -155,17 +155,22 @@ func (c Config) Reach(ctx context.Context, limit time.Duration) ([]string, error
 			answers <- answer{c.Brokers[i], err}
 		}()
 	}
-	var responding []string
 	for range brokers {
-		if a := <-answers; a.err != nil {
+		switch a := <-answers; {
+		case a.err == nil:
+			if up = append(up, a.broker); len(up) == 1 {
+				time.AfterFunc(othersWithin, cancel) // the requests that are left fail then
+			}
+		case limited.Err() == nil:
+			down = append(down, a.broker)
+			fallthrough
+		default:
 			err = a.err
-		} else if responding = append(responding, a.broker); len(responding) == 1 {
-			time.AfterFunc(othersWithin, cancel) // the requests that are left fail then
 		}
 	}
 	switch {
-	case len(responding) > 0:
-		return responding, nil
+	case len(up) > 0:
+		return up, down, nil
 	case errors.Is(ctx.Err(), context.Canceled):
 		err = ctx.Err()
 	case limited.Err() != nil:
@@ -175,15 +180,7 @@ func (c Config) Reach(ctx context.Context, limit time.Duration) ([]string, error
 	default:
 		err = fmt.Errorf("%w; check that a broker is up there", err)
 	}
-	return nil, fmt.Errorf("reach Kafka at %s (kafka.brokers): %w", strings.Join(c.Brokers, ", "), err)
-}
-
-// Preferring returns the configuration with these brokers at the head of Brokers. The others stay, for a time when
-// these do not respond.
-func (c Config) Preferring(brokers []string) Config {
-	others := slices.DeleteFunc(slices.Clone(c.Brokers), func(b string) bool { return slices.Contains(brokers, b) })
-	c.Brokers = append(slices.Clone(brokers), others...)
-	return c
+	return nil, nil, fmt.Errorf("reach Kafka at %s (kafka.brokers): %w", strings.Join(c.Brokers, ", "), err)
 }
 
 // Fence ends every older client with the transactional id of this one, and its transaction.

@@ -472,7 +472,7 @@ func ReadReaching(ctx context.Context, flags cli.Flags, sections ...Section) (Co
 	if err != nil || !slices.Contains(sections, NeedKafka) {
 		return c, err
 	}
-	c.Kafka.Brokers, err = c.Kafka.Reach(ctx, kafkaWithin)
+	c.Kafka.Brokers, _, err = c.Kafka.Reach(ctx, kafkaWithin)
 	return c, cli.Unreachable.With(err)
 }
 
