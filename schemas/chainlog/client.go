@@ -129,9 +129,9 @@ func (c Config) WriterOptions(chainID uint64) []kgo.Opt {
 const othersWithin = time.Second
 
 // Reach returns the brokers of the list that respond, those that were faster first, and those that failed at once. It
-// fails if none responds within the time limit. The silent ones are in neither list, because clients must not have them:
-// a client calls each broker of its list again and again, and waits ten seconds, which is as long as most calls may take,
-// for one that accepts connections and does not respond, or whose machine is down.
+// fails if none responds within the time limit. The silent ones are in neither list: a client calls each broker of its
+// list again and again, and waits ten seconds, which is as long as most calls may take, for one that accepts
+// connections and does not respond, or whose machine is down.
 func (c Config) Reach(ctx context.Context, limit time.Duration) (up, down []string, _ error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
