@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,7 +53,7 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 	instance := make([]byte, 16)
 	rand.Read(instance)
 	i := &Ingest{
-		config: config, kafka: kafka, pool: pool, log: log, instance: instance,
+		config: config, kafka: kafka.Tracked(), pool: pool, log: log, instance: instance,
 		status: status.New(reg, config.ID, fmt.Sprintf("%x", instance)), commands: vaults.Queue(pool, config.ID),
 	}
 	i.vaults, i.fault = vaults.Read(config.Vaults)
@@ -118,7 +119,8 @@ func (i *Ingest) run(ctx context.Context) error {
 		if !fenced {
 			i.log.Warn("session failed, starting another", "error", err)
 			i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Starting, err.Error() })
-			_ = wait.Sleep(ctx) // if it ends with ctx, so does the next session
+			_ = wait.Sleep(ctx)                       // if it ends with ctx, so does the next session
+			_, _, _ = i.kafka.Reach(ctx, reachWithin) // other brokers may respond now; the next session has the error
 			continue
 		}
 		i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Fenced, err.Error() })
@@ -163,12 +165,13 @@ func (i *Ingest) prepare(ctx context.Context) error {
 // topics is the chain's log in Kafka.
 func (i *Ingest) topics() writer.Log { return writer.Log{ChainID: i.config.ID, Kafka: i.kafka} }
 
+// reachWithin is the time limit for the first response of Kafka after a session failed.
+const reachWithin = 5 * time.Second
+
 func (i *Ingest) ensureTopics(ctx context.Context) error {
-	up, down, err := i.kafka.Reach(ctx, writer.StartTimeout)
-	if err != nil {
+	if _, _, err := i.kafka.Reach(ctx, writer.StartTimeout); err != nil {
 		return err
 	}
-	i.kafka.Brokers = append(up, down...)
 	bounded, cancel := context.WithTimeout(ctx, writer.StartTimeout)
 	defer cancel()
 	client, err := kgo.NewClient(i.kafka.Options()...)

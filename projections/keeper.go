@@ -124,6 +124,7 @@ func (k *keeper) run(ctx context.Context) error {
 		if write.Pause(ctx, wait) != nil {
 			return nil
 		}
+		_, _, _ = k.kafka.Reach(ctx, reachWithin) // other brokers may respond now; the next term has the error
 	}
 }
 

@@ -58,7 +58,7 @@ type Projections struct {
 // New returns a projector. It does nothing before Run.
 func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool,
 	reg prometheus.Registerer, log *slog.Logger) *Projections {
-	p := &Projections{stores: stores{chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool}, config: cfg,
+	p := &Projections{stores: stores{chainID: chainID, kafka: kafka.Tracked(), clickhouse: ch, pool: pool}, config: cfg,
 		leases: newLeases(pool), reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour,
 		repairs: repairEvery, merging: merging{every: time.Minute, least: 100_000},
 		open: ch.Open, openPatient: ch.OpenPatient}
@@ -100,9 +100,6 @@ func (p *Projections) reach(ctx context.Context) error {
 	if err := readmodel.CheckServer(ctx, p.conn); err != nil {
 		return err
 	}
-	up, down, err := p.kafka.Reach(ctx, reachWithin)
-	if err == nil {
-		p.kafka.Brokers = append(up, down...)
-	}
+	_, _, err := p.kafka.Reach(ctx, reachWithin)
 	return err
 }

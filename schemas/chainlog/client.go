@@ -18,7 +18,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -44,10 +46,20 @@ type Config struct {
 	ReferralPartitions int32 `yaml:"referralPartitions" env:"REFERRAL_PARTITIONS"`
 	// Hooks observe the traffic of every client with the brokers; nil for none. They are not part of a configuration file.
 	Hooks []kgo.Hook `yaml:"-" json:"-"`
+
+	// latest is the latest result of Reach, for new clients; nil unless the configuration is Tracked.
+	latest *atomic.Pointer[[]string]
 }
 
 // DefaultConfig returns the defaults; only Brokers has none.
 func DefaultConfig() Config { return Config{ReplicationFactor: 1, ReferralPartitions: 8} }
+
+// Tracked returns a copy of which new clients, also those of its own copies, do not call the brokers that were silent
+// when Reach was last called. It is for programs, which call Reach again when Kafka fails.
+func (c Config) Tracked() Config {
+	c.latest = new(atomic.Pointer[[]string])
+	return c
+}
 
 // Topology returns the part of the configuration that shapes new topics.
 func (c Config) Topology() Topology {
@@ -93,8 +105,17 @@ func (c Config) dial(ctx context.Context, network, addr string) (net.Conn, error
 
 // Options returns the client options that all programs share.
 func (c Config) Options() []kgo.Opt {
+	if c.latest != nil {
+		if brokers := c.latest.Load(); brokers != nil {
+			return c.options(*brokers)
+		}
+	}
+	return c.options(c.Brokers)
+}
+
+func (c Config) options(brokers []string) []kgo.Opt {
 	options := []kgo.Opt{
-		kgo.SeedBrokers(c.Brokers...),
+		kgo.SeedBrokers(brokers...),
 		kgo.ClientID("navlog"),
 		kgo.ProducerBatchMaxBytes(MaxBatchBytes),
 		// Otherwise every client, even one that reads a single record, would send its own metrics
@@ -131,12 +152,13 @@ const othersWithin = time.Second
 // Reach returns the brokers of the list that respond, those that were faster first, and those that failed at once. It
 // fails if none responds within the time limit. The silent ones are in neither list: a client calls each broker of its
 // list again and again, and waits ten seconds, which is as long as most calls may take, for one that accepts
-// connections and does not respond, or whose machine is down.
+// connections and does not respond, or whose machine is down. New clients of a Tracked configuration call the brokers of
+// both lists, or all if none responds.
 func (c Config) Reach(ctx context.Context, limit time.Duration) (up, down []string, _ error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	// Without its own context, the client waits for a broker that accepts a connection and does not respond.
-	client, err := kgo.NewClient(append(c.Options(), kgo.WithContext(limited))...)
+	client, err := kgo.NewClient(append(c.options(c.Brokers), kgo.WithContext(limited))...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create a Kafka client: %w", err)
 	}
@@ -166,6 +188,12 @@ func (c Config) Reach(ctx context.Context, limit time.Duration) (up, down []stri
 			fallthrough
 		default:
 			err = a.err
+		}
+	}
+	if c.latest != nil {
+		c.latest.Store(nil)
+		if called := slices.Concat(up, down); len(up) > 0 {
+			c.latest.Store(&called)
 		}
 	}
 	switch {

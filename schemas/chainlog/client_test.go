@@ -129,6 +129,29 @@ func TestReachBesideASilentBroker(t *testing.T) {
 	if err != nil || !slices.Equal(respond, []string{up}) || !slices.Equal(failed, []string{closed}) {
 		t.Errorf("of %v respond %v, and failed %v: %v", c.Brokers, respond, failed, err)
 	}
+	tracked := c.Tracked()
+	copied := tracked
+	calls := func(brokers ...string) {
+		t.Helper()
+		client, err := kgo.NewClient(copied.Options()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		if seeds := client.OptValue(kgo.SeedBrokers); !slices.Equal(seeds.([]string), brokers) {
+			t.Errorf("new clients call %v instead of %v", seeds, brokers)
+		}
+	}
+	calls(dead, closed, up)
+	if _, _, err := tracked.Reach(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	calls(up, closed)
+	live.Close()
+	if _, _, err := tracked.Reach(t.Context(), 100*time.Millisecond); err == nil {
+		t.Error("a closed broker responds")
+	}
+	calls(dead, closed, up)
 	_, _, err = Config{Brokers: []string{dead}}.Reach(t.Context(), 100*time.Millisecond)
 	if !errors.Is(err, context.DeadlineExceeded) ||
 		!strings.HasPrefix(err.Error(), "reach Kafka at "+dead+" (kafka.brokers): no response within 100ms") {
