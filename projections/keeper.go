@@ -93,8 +93,8 @@ func (k *keeper) fault() error {
 	}
 }
 
-// faulty reports whether the keeper ended with a fault that another generation need not resolve: any one but a restored
-// vault.
+// faulty reports whether the keeper ended with a fault that another generation would most likely have too: any but a
+// restored vault.
 func (k *keeper) faulty() bool {
 	err := k.fault()
 	var restored *write.OutdatedError

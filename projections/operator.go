@@ -127,7 +127,7 @@ func noteUnwritten(all []Generation) {
 		switch g := &all[i]; {
 		case g.reported == nil:
 		case g.reported.State == Retrying:
-			g.Note = "it is not written, retrying: " + g.reported.Reason
+			g.Note = "it is not written, retrying: " + g.reported.Reason + "; it continues when this ends"
 		case g.unwritten():
 			g.Note = whyUnwritten(g.reported)
 			if g.State != registry.Live {

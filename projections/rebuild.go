@@ -77,11 +77,14 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	if live, err = o.sound(ctx, g, live, options); err != nil {
 		return out, err
 	}
+	if live != nil {
+		if err = o.compareWithLive(ctx, g, live, out, options.AcceptDiff); corrupted(err) {
+			live = o.broken(live, err, options) // the audit does not read all columns
+		}
+	}
 	if live == nil {
 		options.Notice("no sound generation of this log and schema is live: comparing with the log itself")
 		err = o.compareWithLog(ctx, g, out)
-	} else {
-		err = o.compareWithLive(ctx, g, live, out, options.AcceptDiff)
 	}
 	if kept := o.keep(ctx, out); kept != nil {
 		return out, errors.Join(err, kept) // without a record, a difference is not accepted
@@ -119,10 +122,15 @@ func (o *Operator) sound(ctx context.Context, g, live *Generation, options Rebui
 	}
 	err := o.prove(ctx, live.ID, live.Database)
 	if broken := new(verify.BrokenError); errors.As(err, &broken) || corrupted(err) {
-		options.Notice(fmt.Sprintf("the live generation %d is broken: %v", live.ID, err))
-		return nil, nil
+		return o.broken(live, err, options), nil
 	}
 	return live, err
+}
+
+// broken reports why the live generation cannot serve for comparison, and returns nil.
+func (o *Operator) broken(live *Generation, err error, options RebuildOptions) *Generation {
+	options.Notice(fmt.Sprintf("the live generation %d is broken: %v", live.ID, err))
+	return nil
 }
 
 // alike reports whether two generations are of the same log and schema.
@@ -236,8 +244,7 @@ const near = 10_000
 // one had when the new one came near, unless the live one is not written any more. It also returns the live
 // generation, unless that is the new one.
 func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
-	began, noticed := time.Now(), false
-	var reason string // why it was last retrying
+	began, noticed, retrying := time.Now(), false, false
 	var target *uint64
 	for {
 		g, live, err = o.find(ctx, id)
@@ -252,10 +259,10 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 				"projection list`", id, g.State)
 		}
 		s := g.reported
-		if s != nil && s.State == Retrying && s.Reason != reason {
-			reason = s.Reason
-			options.Notice(fmt.Sprintf("generation %d is not written, retrying: %s", id, reason))
+		if s != nil && s.State == Retrying && !retrying {
+			options.Notice(fmt.Sprintf("generation %d is not written, retrying: %s", id, s.Reason))
 		}
+		retrying = s != nil && (s.State == Retrying || retrying && !registry.Working(s.State))
 		switch {
 		case s == nil && !noticed && time.Since(began) > o.patience:
 			noticed = true

@@ -31,9 +31,9 @@ func (l *list) surplus(keep int) int32 {
 
 // retire drops a surplus generation, in the background: its writer here releases the lease when a later call sees the
 // list. Nothing is dropped unless the live generation follows the log and nothing is wrong with the log: no generation
-// could replace a dropped one then. Like `navlog projection drop`, it does not drop
-// a generation that is read. It retries a drop that failed after the list was changed, but completes none of another
-// process: a database with the same name may belong to another deployment.
+// could replace a dropped one then. Like `navlog projection drop`, it does not drop a generation that is read. It
+// retries a drop that failed after the list was changed, but completes none of another process: a database with the
+// same name may belong to another deployment.
 func (p *Projections) retire(ctx context.Context, l *list) {
 	r := &p.roster
 	if r.retiring != nil {

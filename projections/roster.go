@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,9 +24,10 @@ type roster struct {
 	mu      sync.Mutex
 	keepers map[int32]*keeper
 	liveID  int32
-	// The status that is reported while no keeper has the live generation. If one has it, the state Bad means that its
-	// successor cannot be created.
+	// The status that is reported while no keeper has the live generation.
 	none board
+	// Why the successor of the outdated live generation cannot be built, until it can.
+	stuck error
 	// Why the keeper of the live generation ended, until another one is live.
 	fault error
 	// retiring is not nil while a generation is being dropped; it is closed at the end. retried is when the last drop
@@ -63,12 +63,18 @@ func (r *roster) allEnded() (err error) {
 	return err
 }
 
-// refusal returns why a generation cannot be written or created until an operator acts; nil if nothing prevents it.
-func (r *roster) refusal() error {
-	if s := r.none.get(); s.State == Bad {
-		return errors.New(s.Reason)
-	}
-	return nil
+// unbuilt returns why the successor of the live generation cannot be built until an operator acts; nil if it can be, or
+// if none is needed.
+func (r *roster) unbuilt() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stuck
+}
+
+func (r *roster) setUnbuilt(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stuck = err
 }
 
 // supervise runs one keeper for each generation that must be written and that this binary can write, until ctx ends.
@@ -146,7 +152,11 @@ func (p *Projections) reconcile(ctx context.Context, origin *event.Origin, ended
 	if err := p.startKeepers(ctx, needed, l.live, ended); err != nil {
 		return err
 	}
-	if made, err := p.replaceOutdated(ctx, origin, l, needed); err != nil || made {
+	made, err := p.replaceOutdated(ctx, origin, l, needed)
+	if err == nil || permanent(err) {
+		p.roster.setUnbuilt(err)
+	}
+	if err != nil || made {
 		return err // there is a new one to write
 	}
 	p.retire(ctx, l)
@@ -197,9 +207,9 @@ func (p *Projections) replaceOutdated(ctx context.Context, origin *event.Origin,
 			return false, nil // one is being built and cannot be written here, or is broken
 		}
 		if faulty != nil {
-			return false, &permanentError{fmt.Errorf("generation %d, the successor of the live one, cannot be built: %w; then "+
-				"restart `navlog project`, or drop this generation (`navlog projection drop %d`), and it builds another one",
-				faulty.ID, faulty.fault(), faulty.ID)}
+			return false, &permanentError{fmt.Errorf("generation %d, the successor of the live one, cannot be built: %w; when "+
+				"that is resolved, restart each `navlog project`, or drop this generation (`navlog projection drop %d`), so "+
+				"that another one is built", faulty.ID, faulty.fault(), faulty.ID)}
 		}
 		id := l.newest + 1
 		made, err := p.create(ctx, id, origin)

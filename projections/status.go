@@ -278,7 +278,7 @@ func (p *Projections) observe(ctx context.Context) error {
 			seq, lag, foreign := math.NaN(), math.NaN(), math.NaN()
 			wrong := fault
 			if &k.board == served {
-				wrong = cmp.Or(fault, p.roster.refusal())
+				wrong = cmp.Or(fault, p.roster.unbuilt())
 			}
 			if s, writing := k.board.look(end, wrong, now.Sub(last)); writing {
 				seq, lag = float64(s.Seq), float64(s.Lag)

@@ -592,7 +592,7 @@ func (e *examination) certificates(ctx context.Context, pool *pgxpool.Pool) {
 	}
 }
 
-// generations warns of generations that were left half built or are not written any more. It needs a login that sees
+// generations warns of generations that were left half built or are not written. It needs a login that sees
 // their tables.
 func (e *examination) generations(ctx context.Context, pool *pgxpool.Pool) {
 	c := e.config

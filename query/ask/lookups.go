@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -60,6 +61,9 @@ func shared[K comparable, R any](p *Pin, read func(context.Context, *Pin, []K) (
 // get returns the rows with the names, each name from one statement, by statement and with the cursor that it read. The
 // error is a *state.Error.
 func (l *lookups[K, R]) get(ctx context.Context, names []K) ([][]R, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &state.Error{Err: err}
+	}
 	of, all := l.want(ctx, names)
 	for i, one := range all {
 		select {
@@ -69,7 +73,8 @@ func (l *lookups[K, R]) get(ctx context.Context, names []K) ([][]R, error) {
 			for _, other := range all[i:] {
 				l.leave(other)
 			}
-			return nil, &state.Error{Silent: true, Err: ctx.Err()} // these queries are short
+			// These queries are short, so ClickHouse did not respond if the time limit ended.
+			return nil, &state.Error{Silent: errors.Is(ctx.Err(), context.DeadlineExceeded), Err: ctx.Err()}
 		}
 	}
 	out := make([][]R, len(all))

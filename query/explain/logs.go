@@ -16,7 +16,8 @@ import (
 //go:embed *.sql
 var files embed.FS
 
-// sql reads a query, and replaces the names in braces of those that it contains: {gone} with the query "gone".
+// sql reads a query and inserts the queries that it contains, which are given as name and text: {gone} stands for
+// gone.sql.
 func sql(name string, contained ...string) string {
 	b, err := files.ReadFile(name + ".sql")
 	if err != nil {
