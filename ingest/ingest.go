@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -93,6 +92,14 @@ func beside(ctx context.Context, f func(context.Context)) (stop func()) {
 	return func() { cancel(); ended.Wait() }
 }
 
+// A claim is what the sessions of a Run know about the right to write.
+type claim struct {
+	// last is the instance of the newest cursor that is known to be rightful, as a session has seen or written it.
+	last []byte
+	// fenced reports whether this ingest has fenced other writers and sent heartbeats since, and has not stood by again.
+	fenced bool
+}
+
 func (i *Ingest) run(ctx context.Context) error {
 	if i.fault != nil {
 		return rpc.Refuse("%v", i.fault)
@@ -100,18 +107,19 @@ func (i *Ingest) run(ctx context.Context) error {
 	if err := i.prepare(ctx); err != nil {
 		return err
 	}
-	var last []byte // instance of the newest cursor that is known to be rightful
+	var c claim
 	for wait := new(rpc.Backoff); ; {
-		err := i.session(ctx, &last, wait)
+		_, _, _ = i.kafka.Reach(ctx, reachWithin) // the session has the error
+		err := i.session(ctx, &c, wait)
 		fenced := errors.Is(err, writer.ErrFenced)
 		if fenced {
-			last = nil
+			c = claim{}
 		}
 		if hopeless := writer.Hopeless(err); hopeless || ctx.Err() != nil {
 			if hopeless {
 				i.status.Note(func(s *status.Status) { s.Reason = err.Error() })
 			}
-			if bytes.Equal(last, i.instance) { // otherwise it may read its own heartbeat although another ingest writes
+			if c.fenced { // otherwise it may read its own heartbeat although another ingest writes
 				i.farewell(ctx)
 			}
 			return err
@@ -119,8 +127,7 @@ func (i *Ingest) run(ctx context.Context) error {
 		if !fenced {
 			i.log.Warn("session failed, starting another", "error", err)
 			i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Starting, err.Error() })
-			_ = wait.Sleep(ctx)                       // if it ends with ctx, so does the next session
-			_, _, _ = i.kafka.Reach(ctx, reachWithin) // other brokers may respond now; the next session has the error
+			_ = wait.Sleep(ctx) // if it ends with ctx, so does the next session
 			continue
 		}
 		i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Fenced, err.Error() })
@@ -165,7 +172,7 @@ func (i *Ingest) prepare(ctx context.Context) error {
 // topics is the chain's log in Kafka.
 func (i *Ingest) topics() writer.Log { return writer.Log{ChainID: i.config.ID, Kafka: i.kafka} }
 
-// reachWithin is the time limit for the first response of Kafka after a session failed.
+// reachWithin is the time limit for the first response of Kafka before a session.
 const reachWithin = 5 * time.Second
 
 func (i *Ingest) ensureTopics(ctx context.Context) error {

@@ -54,48 +54,50 @@ func (s *session) close() {
 }
 
 // session waits until this ingest may write, fences every other writer, restores the state and advances until ctx ends
-// or a transaction fails. It stands by first, unless last, the instance of the newest cursor that a session of this Run
-// has seen or written, is this ingest: then it only waits for a node, and the cursor shows whether another one has
-// written since. A node must serve the chain first, because without one it would only interrupt another writer.
-func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) error {
+// or a transaction fails. It stands by first, unless the newest cursor of its claim is its own: then the cursor shows
+// whether another one has written since. A node must respond first, because without one this ingest would only interrupt
+// another writer.
+func (i *Ingest) session(ctx context.Context, c *claim, wait *rpc.Backoff) error {
 	s := i.newSession()
 	defer s.close()
-	await := i.standBy
-	if bytes.Equal(*last, i.instance) {
-		await = i.served
-	}
-	if err := await(ctx); err != nil {
-		return err
-	}
-	if *last != nil {
-		cursor, err := s.writer.Cursor(ctx)
-		if err == nil && cursor != nil {
-			err = s.writer.Rightful(cursor, *last)
-		}
-		if err != nil {
+	if bytes.Equal(c.last, i.instance) {
+		if err := s.rightful(ctx, c.last); err != nil {
 			return err
 		}
+		if err := i.nodes.Answers(ctx); err != nil {
+			return err
+		}
+	} else {
+		c.fenced = false
+		if err := i.standBy(ctx); err != nil {
+			return err
+		}
+	}
+	// Again, because another one may have written meanwhile.
+	if err := s.rightful(ctx, c.last); err != nil {
+		return err
 	}
 	if err := s.writer.Fence(ctx); err != nil {
 		return err
 	}
+	c.fenced = true
 	defer beside(ctx, func(ctx context.Context) { i.live(ctx, s.writer.Client()) })()
 	cursor, err := s.restore(ctx)
 	if err != nil {
 		return err
 	}
-	if *last != nil && cursor != nil {
+	if c.last != nil && cursor != nil {
 		// An ingest that claimed the log after the first look is alive: once it finds itself fenced, its next session
 		// continues.
-		if err := s.writer.Rightful(cursor, *last); err != nil {
+		if err := s.writer.Rightful(cursor, c.last); err != nil {
 			return err
 		}
 	}
-	*last = cursor.GetInstanceId()
-	if *last == nil {
-		*last = i.instance
+	c.last = cursor.GetInstanceId()
+	if c.last == nil {
+		c.last = i.instance
 	}
-	if cursor != nil && !bytes.Equal(*last, i.instance) {
+	if cursor != nil && !bytes.Equal(c.last, i.instance) {
 		if err := s.writer.Claim(ctx); err != nil {
 			return err
 		}
@@ -103,13 +105,25 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 	if i.commands != nil {
 		defer s.registrar.Receive(ctx, i.commands)()
 	}
-	*last = i.instance // from now on, a cursor by the last writer means that it came back
+	c.last = i.instance // from now on, a cursor by the last writer means that it came back
 	if i.config.ReceiptsEvery > 0 && s.writer.State.Frozen == "" {
 		s.schedule = i.newSchedule(s.writer.State)
 		s.writer.Proven = s.schedule.Proven
 		defer beside(ctx, s.schedule.Run)()
 	}
 	return s.follow(ctx, wait)
+}
+
+// rightful returns an error if another ingest than last, unless that is nil, has written the newest cursor.
+func (s *session) rightful(ctx context.Context, last []byte) error {
+	if last == nil {
+		return nil
+	}
+	cursor, err := s.writer.Cursor(ctx)
+	if err != nil || cursor == nil {
+		return err
+	}
+	return s.writer.Rightful(cursor, last)
 }
 
 // newSchedule returns a schedule of proofs by receipts. While it is on, the log accepts all blocks unproven, and only a

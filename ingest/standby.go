@@ -57,7 +57,7 @@ func (h heartbeats) newest(ctx context.Context) (string, error) {
 	return beat.Metadata, nil
 }
 
-// standBy returns when a node serves the chain and, after that, no other ingest writes the log: none is known, the last
+// standBy returns when a node responds and, after that, no other ingest writes the log: none is known, the last
 // one sent a farewell, or it has sent no heartbeat for config.Standby, by this process's clock. Time in which Kafka
 // does not answer does not count. A heartbeat of this process's own counts like that of another: a process that hung
 // may overwrite the heartbeat of its successor, which is alive. If no ingest writes and the nodes fail, standBy returns
@@ -65,13 +65,13 @@ func (h heartbeats) newest(ctx context.Context) (string, error) {
 // it only calls the nodes.
 func (i *Ingest) standBy(ctx context.Context) error {
 	if i.config.Standby == 0 {
-		return i.served(ctx)
+		return i.nodes.Answers(ctx)
 	}
 	client, err := kgo.NewClient(i.kafka.Options()...)
 	if err != nil {
 		return fmt.Errorf("create a Kafka client: %w", err)
 	}
-	defer client.Close()
+	defer func() { client.Close() }()
 	i.status.Note(func(s *status.Status) { s.Trouble, s.Unfit = "", "log, chain and configuration are not compared yet" })
 	h, last, trouble, since := i.heartbeats(client), "", "", time.Now()
 	for served, waiting := false, false; ; {
@@ -86,6 +86,11 @@ func (i *Ingest) standBy(ctx context.Context) error {
 				i.log.Warn("cannot read whether another ingest writes, waiting", "error", err)
 			}
 			trouble, since, served = err.Error(), time.Now(), false
+			_, _, _ = i.kafka.Reach(ctx, reachWithin) // other brokers may respond now
+			if other, err := kgo.NewClient(i.kafka.Options()...); err == nil {
+				client.Close()
+				client, h = other, i.heartbeats(other)
+			}
 		case beat != "" && beat != last:
 			if (last == "" || i.own(last)) && !i.own(beat) {
 				i.log.Info("another ingest writes this chain's log, this one stands by", "writer", writerOf(beat), "takesOverAfter",
@@ -101,7 +106,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 			i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Starting, "" })
 			return nil
 		default:
-			if err := i.served(ctx); err != nil {
+			if err := i.nodes.Answers(ctx); err != nil {
 				return err
 			}
 			served = true
@@ -109,7 +114,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 		}
 		reason := "another ingest writes this chain's log: " + writerOf(last)
 		if i.own(last) {
-			reason = "another ingest took over this chain's log, and has not sent a heartbeat yet"
+			reason = "the newest heartbeat is this ingest's own: another one may have taken over"
 		}
 		if trouble != "" {
 			reason = trouble
@@ -123,12 +128,6 @@ func (i *Ingest) standBy(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// served returns nil if a node serves the chain.
-func (i *Ingest) served(ctx context.Context) error {
-	_, err := i.nodes.First(ctx)
-	return err
 }
 
 // examineEvery is the pause between two checks whether a standby could take over.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 // A node that accepts a subscription and then no longer responds does not delay the end of ingest: the connection is
@@ -53,11 +55,12 @@ func TestEndOfASubscription(t *testing.T) {
 		p.listen(ctx, n)
 		close(ended)
 	}()
-	for !n.health.look().subscribed {
-		if err := Sleep(t.Context(), time.Millisecond); err != nil {
-			t.Fatal(err)
+	wait.Until(t, func() error {
+		if !n.health.look().subscribed {
+			return errors.New("it has not subscribed")
 		}
-	}
+		return nil
+	})
 	cancel()
 	for range 2 {
 		select {

@@ -190,7 +190,7 @@ func (c Config) Reach(ctx context.Context, limit time.Duration) (up, down []stri
 			err = a.err
 		}
 	}
-	if c.latest != nil {
+	if c.latest != nil && ctx.Err() == nil {
 		c.latest.Store(nil)
 		if called := slices.Concat(up, down); len(up) > 0 {
 			c.latest.Store(&called)
