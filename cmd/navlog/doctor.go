@@ -283,8 +283,8 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 	}
 	for _, broker := range e.config.Kafka.Brokers {
 		if !slices.Contains(up, broker) {
-			e.warn(check, "check kafka.brokers, and whether that broker is up: the others do its work", "%s does not respond",
-				broker)
+			e.warn(check, "check kafka.brokers, and whether that broker is up: the others do its work", "%s did not respond, or "+
+				"a second later than the first one", broker)
 		}
 	}
 	e.config.Kafka.Brokers = up
@@ -624,15 +624,18 @@ func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
 	if e.config.Validate(config.NeedSecretKey) != nil {
 		return
 	}
-	sealer, err := registry.ProvenSealer(ctx, pool, e.config.SecretKey)
+	sealer, err := registry.NewSealer(e.config.SecretKey)
 	if err == nil {
-		err = registry.Unopened(ctx, pool, sealer)
+		err = registry.Unopened(ctx, pool, sealer) // first, because ProvenSealer opens only one
+	}
+	if err == nil {
+		_, err = registry.ProvenSealer(ctx, pool, e.config.SecretKey)
 	}
 	if err != nil { // it says what to do
 		e.fail(cli.Configuration, "secret key", "", "%v", oneLine(err))
 		return
 	}
-	e.fine("secret key", "it opens all stored secrets")
+	e.fine("secret key", "it opens all stored secrets that this login may read")
 }
 
 // programs reports which of the four programs run, and the faults that they report.

@@ -257,9 +257,9 @@ func setClientAgain(err error, partnerID int64) error {
 }
 
 // resealClientKeys seals all keys of client certificates with the newest key, and returns how many were sealed with
-// another one.
+// another one. LockSecrets comes first: its lock keeps changes away.
 func resealClientKeys(ctx context.Context, q *db.Queries, sealer *Sealer) (int, error) {
-	rows, err := q.LockClientKeys(ctx)
+	rows, err := q.SealedClientKeys(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read the sealed keys of client certificates: %w", err)
 	}

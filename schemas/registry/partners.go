@@ -87,7 +87,7 @@ func Unopened(ctx context.Context, pool *pgxpool.Pool, sealer *Sealer) error {
 			}
 		}
 	}
-	keys, err := q.LockClientKeys(ctx)
+	keys, err := q.SealedClientKeys(ctx)
 	if refusal, is := errors.AsType[*pgconn.PgError](err); err != nil && (!is || refusal.Code != "42501") {
 		return fmt.Errorf("read the sealed keys of client certificates: %w", err)
 	}

@@ -195,43 +195,6 @@ func (q *Queries) ListCertificates(ctx context.Context, partnerID int64) ([]List
 	return items, nil
 }
 
-const lockClientKeys = `-- name: LockClientKeys :many
-SELECT id, partner_id, url, client_key FROM endpoint_certificates WHERE client <> '' ORDER BY id
-`
-
-type LockClientKeysRow struct {
-	ID        int64
-	PartnerID int64
-	Url       string
-	ClientKey []byte
-}
-
-// All sealed client keys. LockSecrets comes first, and its lock keeps changes away.
-func (q *Queries) LockClientKeys(ctx context.Context) ([]LockClientKeysRow, error) {
-	rows, err := q.db.Query(ctx, lockClientKeys)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LockClientKeysRow
-	for rows.Next() {
-		var i LockClientKeysRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.PartnerID,
-			&i.Url,
-			&i.ClientKey,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const replaceAuthorities = `-- name: ReplaceAuthorities :exec
 UPDATE endpoint_certificates SET id = DEFAULT, authorities = $3, authorities_expire = $4, changed_at = now()
 WHERE partner_id = $1 AND url = $2
@@ -294,6 +257,42 @@ type ReplaceClientKeyParams struct {
 func (q *Queries) ReplaceClientKey(ctx context.Context, arg ReplaceClientKeyParams) error {
 	_, err := q.db.Exec(ctx, replaceClientKey, arg.ID, arg.ClientKey)
 	return err
+}
+
+const sealedClientKeys = `-- name: SealedClientKeys :many
+SELECT id, partner_id, url, client_key FROM endpoint_certificates WHERE client <> '' ORDER BY id
+`
+
+type SealedClientKeysRow struct {
+	ID        int64
+	PartnerID int64
+	Url       string
+	ClientKey []byte
+}
+
+func (q *Queries) SealedClientKeys(ctx context.Context) ([]SealedClientKeysRow, error) {
+	rows, err := q.db.Query(ctx, sealedClientKeys)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SealedClientKeysRow
+	for rows.Next() {
+		var i SealedClientKeysRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.PartnerID,
+			&i.Url,
+			&i.ClientKey,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const storedCertificates = `-- name: StoredCertificates :one

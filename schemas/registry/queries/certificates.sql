@@ -32,8 +32,7 @@ DELETE FROM endpoint_certificates WHERE partner_id = $1 AND url = $2;
 -- Another version of the endpoint, if these certificates are those of its URL: attempts note the version.
 UPDATE endpoint SET version = version + 1, updated_at = now() WHERE partner_id = $1 AND url = sqlc.arg(url)::text;
 
--- name: LockClientKeys :many
--- All sealed client keys. LockSecrets comes first, and its lock keeps changes away.
+-- name: SealedClientKeys :many
 SELECT id, partner_id, url, client_key FROM endpoint_certificates WHERE client <> '' ORDER BY id;
 
 -- name: ReplaceClientKey :exec

@@ -62,6 +62,20 @@ var trials = map[string][]trial{
 			},
 		},
 		{
+			what: "the first block is final after 12 minutes", at: 9 * time.Minute,
+			series: []string{
+				`navlog_ingest_indexed_block{chain="1"} 1000+5x100`,
+				`navlog_ingest_referral_block{chain="1"} 900x12 932x50`,
+			},
+		},
+		{
+			what: "Prometheus was down for two hours", at: 130 * time.Minute,
+			series: []string{
+				`navlog_ingest_indexed_block{chain="1"} _x120 1000+5x100`,
+				`navlog_ingest_referral_block{chain="1"} _x120 900x12 932x50`,
+			},
+		},
+		{
 			what: "nothing is indexed either, which other alerts report", at: 90 * time.Minute,
 			series: []string{
 				`navlog_ingest_indexed_block{chain="1"} 1000x100`,
