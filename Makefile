@@ -126,9 +126,9 @@ RACE ?= ./ingest ./query ./dispatch ./projections ./projections/write ./ingest/r
 .PHONY: race beside-race
 beside-race: # the packages that race does not run and that are not SYSTEMS or DRILLS: first the two that take longest, then those with long tests
 	@go list ./query/oracle ./projections/verify $(LONG_PACKAGES) ./... | grep -vxFf <(go list $(RACE) $(SYSTEMS) $(DRILLS)) | awk '!seen[$$0]++'
-# A program under the race detector sleeps for a second when it exits. Tests would wait for that at the end of each development
-# chain, whose helper is such a program too: 1.01 s instead of 0.01 s.
-race: export GORACE = atexit_sleep_ms=0
+# A program under the race detector sleeps for a second when it exits, to notice races of goroutines that still run. Tests would
+# wait for that at the end of each development chain, whose helper is such a program too.
+race: export GORACE := atexit_sleep_ms=100 $(GORACE)
 race: engines kafka samples $(TOOLS)/gotestsum ## Run tests under the race detector, which needs a C compiler (RACE=./... for all)
 	@mkdir -p build
 	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race $(SHORT) -run '^(Test|Example)' $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) $(RACE)

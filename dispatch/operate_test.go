@@ -110,15 +110,16 @@ func TestEndpointsAreReadWithoutALock(t *testing.T) {
 	if err := <-first; !errors.Is(err, context.Canceled) {
 		t.Errorf("the cancelled caller got %v", err)
 	}
-	second := make(chan lane.Endpoint, 1)
+	second, failed := make(chan lane.Endpoint, 1), make(chan error, 1)
 	go func() {
 		got, _, err := e.get(t.Context(), 7)
-		f.check(err)
+		failed <- err
 		second <- got
 	}()
 	_, err := holder.Exec(t.Context(), "UPDATE endpoint SET url = 'https://acme.example/new', version = version + 1")
 	f.check(err)
 	f.check(holder.Commit(t.Context()))
+	f.check(<-failed)
 	if got := <-second; got.URL != "https://acme.example/new" {
 		t.Errorf("the endpoint is %s", got.URL)
 	}

@@ -310,7 +310,9 @@ func TestRebuildReportsRetries(t *testing.T) {
 	}
 	start(t, p)
 	reaches(t, p, s.Seq())
-	out, err := w.operator(t).Rebuild(t.Context(), RebuildOptions{Notice: func(sentence string) {
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Patience)
+	defer cancel()
+	out, err := w.operator(t).Rebuild(ctx, RebuildOptions{Notice: func(sentence string) {
 		if sentence == "generation 2 is not written, retrying: memory limit exceeded" {
 			may.Store(true)
 		}

@@ -92,6 +92,11 @@ func (w *world) emptyParts(t *testing.T, database string) {
 			return os.Truncate(file, 0)
 		})
 	})
+	w.dropCaches(t)
+}
+
+func (w *world) dropCaches(t *testing.T) {
+	t.Helper()
 	for _, cache := range []string{"MARK", "UNCOMPRESSED", "PRIMARY INDEX", "INDEX MARK"} {
 		must(t, w.conn.Exec(context.Background(), "SYSTEM DROP "+cache+" CACHE"))
 	}
@@ -128,6 +133,41 @@ func TestRebuildOfUnreadable(t *testing.T) {
 		}
 		return nil
 	})
+	out, err := w.operator(t).Rebuild(t.Context(), RebuildOptions{})
+	if err != nil || !out.Live || out.Verified == nil {
+		t.Fatalf("rebuilt %+v, %v", out, err)
+	}
+	follows(t, p, 2, s.Seq())
+	w.verify(t, s.Seq())
+}
+
+// TestRebuildOfACorruptColumn: ClickHouse cannot read a column of the live generation that the audit does not read. A
+// rebuild replaces the generation.
+func TestRebuildOfACorruptColumn(t *testing.T) {
+	t.Parallel()
+	ch, err := engines.StartClickHouse(t.Context(), t.TempDir())
+	must(t, err)
+	t.Cleanup(func() { must(t, ch.Close()) })
+	w := newWorldAt(t, ch.Addr)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	start(t, p)
+	reaches(t, p, s.Seq())
+	w.more(t, s)
+	reaches(t, p, s.Seq())
+	database := w.ch.Database(1)
+	merge(t, w.conn, database, "events")
+	w.eachPart(t, database, "active AND level > 0 AND table = 'events'", func(path string) error {
+		file := filepath.Join(path, "data.bin") // of all columns, the last of which is payload
+		content, err := os.ReadFile(file)
+		if err == nil {
+			content[len(content)-1] ^= 1
+			err = os.WriteFile(file, content, 0o600)
+		}
+		return err
+	})
+	w.dropCaches(t)
 	out, err := w.operator(t).Rebuild(t.Context(), RebuildOptions{})
 	if err != nil || !out.Live || out.Verified == nil {
 		t.Fatalf("rebuilt %+v, %v", out, err)

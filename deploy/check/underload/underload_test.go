@@ -94,7 +94,8 @@ type load struct {
 }
 
 // load asks the newest-block questions hot up to 200 times a second, with at most 16 requests in flight, and cold
-// ones, each different, 10 times a second.
+// ones, each different, 10 times a second. More would take the cores from the packages beside this one; a response from
+// two generations would occur only around a switch.
 func (s *system) load(hot []string, cold func(i int) string) *load {
 	l := &load{asked: map[string]int{}, bodies: map[string]answer{}, stopped: make(chan struct{})}
 	l.asking(s, 5*time.Millisecond, 16, func(i int) string { return hot[i%len(hot)] })

@@ -50,9 +50,12 @@ func stolen(from, at time.Time) theft {
 // trusting them until they can.
 func (t theft) outlived(died, back time.Time) theft {
 	if t.to.After(died) {
-		t.to = back.Add(lease / 3)
-		if t.to.After(t.last) {
-			t.to = t.last
+		to := back.Add(lease / 3)
+		if to.After(t.last) {
+			to = t.last
+		}
+		if to.After(t.to) {
+			t.to = to
 		}
 	}
 	return t

@@ -228,13 +228,14 @@ func (r *run) strike(ctx context.Context) error {
 }
 
 // suspend stops a dispatcher until its leases are over and the other one may have taken them. When it continues, it
-// still makes the POSTs that it had begun.
+// finishes the POSTs that it had begun. Any partner may have had some of these, so this finds lost events, and repeated
+// ones only if they are many.
 func (r *run) suspend(ctx context.Context, d *stack.Process) error {
 	from := time.Now()
 	d.Signal(syscall.SIGSTOP)
 	defer d.Signal(syscall.SIGCONT)
 	err := r.wait(ctx, lease+time.Second)
-	until := time.Now().Add(lease)
+	until := time.Now().Add(time.Second)
 	r.thefts = append(r.thefts, theft{window{from, until}, until})
 	return err
 }
