@@ -3,6 +3,7 @@ package ingest
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"os"
@@ -734,7 +735,11 @@ func TestVaultIsAddedByACommand(t *testing.T) {
 	shared.Mapping, shared.Sources = writeMapping(t), map[string]vaults.SourceConfig{"desk": {Address: all[0].Address}}
 	comes(shared, registry.CommandRefused, "share the contract")
 	comes(all[2], registry.CommandDone, "is read from block")
-	comes(all[2], registry.CommandDone, "is in the log already")
+	later := all[2]
+	later.StartBlock++
+	for _, again := range []vaults.Config{all[2], later} {
+		comes(again, registry.CommandDone, fmt.Sprintf("is in the log already, from block %d on", all[2].StartBlock))
+	}
 	earlier := all[2]
 	earlier.StartBlock--
 	comes(earlier, registry.CommandRefused, "append-only")
@@ -755,6 +760,36 @@ func TestVaultIsAddedByACommand(t *testing.T) {
 	p.caughtUp()
 	r.verify()
 	comes(shared, registry.CommandRefused, "with other sources")
+}
+
+// A command about a vault that is in chain.vaults, but not in the log yet, is refused unless it describes the vault as
+// chain.vaults does: the vault would be changed back at once, and the next start refused with a lower start block than
+// that of the log.
+func TestCommandThatContradictsTheConfiguration(t *testing.T) {
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	all[1].Name = "Configured"
+	r.config.Vaults = all[:1]
+	r.steps(5)
+	r.index()
+	r.config.Vaults = all[:2]
+	later, renamed, same := all[1], all[1], all[1]
+	later.StartBlock++
+	renamed.Name, same.Name = "Renamed", ""
+	ids := r.order(registry.AddVault, later, renamed, same)
+	r.must(r.session().attends(r, len(ids)))
+	for i, want := range []vaults.Outcome{refused("is in chain.vaults of ingest"), refused("is in chain.vaults of ingest"),
+		done("is read from block")} {
+		got := r.orders.outcomes[ids[i]]
+		if got.Is != want.Is || !strings.Contains(got.Detail, want.Detail) {
+			t.Errorf("the outcome of command %d is %v, want %v", i, got, want)
+		}
+	}
+	r.index()
+	records := r.recordsOf(r.contracts.Vaults[1].Address)
+	if len(records) != 1 || records[0].GetName() != "Configured" || records[0].GetStartBlock() != all[1].StartBlock {
+		t.Errorf("the records of the vault are %v", records)
+	}
 }
 
 // A restored vault is read again: it may have another name than when it was added, also in the same session.
@@ -778,9 +813,9 @@ func TestRestoredVaultIsReadAgain(t *testing.T) {
 	}
 }
 
-// A restored vault keeps the decimals and the asset of its records, which its contract need not return: they may have
-// been configured.
-func TestRestoredVaultKeepsWhatWasConfigured(t *testing.T) {
+// A restored vault, and one that gets a new mapping, keep the decimals and the asset of their records, which their
+// contracts need not return: they may have been configured. A new mapping keeps the configured name and symbol too.
+func TestVaultKeepsWhatWasConfigured(t *testing.T) {
 	r := newRig(t, kfake)
 	configured, eighteen := r.config.Vaults[2], uint8(18)
 	r.config.Vaults = r.config.Vaults[:2]
@@ -791,16 +826,27 @@ func TestRestoredVaultKeepsWhatWasConfigured(t *testing.T) {
 			strings.Contains(call, strings.ToLower(configured.Address[2:]))
 	})
 	configured.Decimals = &eighteen
+	configured.Name, configured.Symbol = "Configured", "CFG"
 	configured.Asset.Address = r.contracts.Vaults[2].Asset.Hex()
+	mapped := vaults.Config{Address: configured.Address, StartBlock: configured.StartBlock, Mapping: writeMapping(t)}
 	p := r.follow()
-	for _, command := range []string{registry.AddVault, registry.RemoveVault, registry.RestoreVault} {
-		if outcome := p.outcome(r.order(command, configured)); outcome.Is != registry.CommandDone {
-			t.Fatalf("%s: %v", command, outcome)
+	for _, command := range []struct {
+		kind  string
+		vault vaults.Config
+	}{{registry.AddVault, configured}, {registry.AddVault, mapped}, {registry.RemoveVault, mapped},
+		{registry.RestoreVault, mapped}} {
+		if outcome := p.outcome(r.order(command.kind, command.vault)); outcome.Is != registry.CommandDone {
+			t.Fatalf("%s: %v", command.kind, outcome)
 		}
 	}
 	records := r.recordsOf(common.HexToAddress(configured.Address))
 	if last := records[len(records)-1]; last.GetDecimals() != 18 || !proto.Equal(last.GetAsset(), records[0].GetAsset()) {
 		t.Errorf("the vault is restored as %v, and was added as %v", last, records[0])
+	}
+	want := proto.CloneOf(records[0])
+	want.Mappings, want.Sources = records[1].Mappings, records[1].Sources
+	if len(want.Mappings) == 0 || !proto.Equal(records[1], want) {
+		t.Errorf("with another mapping the vault is %v, and was added as %v", records[1], records[0])
 	}
 }
 

@@ -1,11 +1,13 @@
 package vaults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -217,7 +219,7 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 }
 
 // attemptsEnough is how many attempts of a command may fail because of the nodes before it is refused, so that it does
-// not block the commands behind it for ever. By the pauses between them (rpc.Backoff) they take about a minute.
+// not block the commands behind it forever. By the pauses between them (rpc.Backoff) they take about a minute.
 const attemptsEnough = 10
 
 // fails counts a failed attempt of the oldest command, and reports whether there were enough.
@@ -268,7 +270,19 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c Com
 	if err != nil {
 		return refused("the command cannot be read: %v", err), nil
 	}
-	have := r.writer.State.CoverageOf(v.Address)
+	have, others := r.writer.State.CoverageOf(v.Address), len(r.selected)
+	// By chain.vaults: Describe would change the vault back at once, or the next start refuse its start block.
+	contradicted := false
+	if i := slices.IndexFunc(r.Set, func(s vault) bool { return s.Address == v.Address }); i >= 0 {
+		if have == nil {
+			others-- // it is one of those selected
+			v.Name = cmp.Or(v.Name, r.Set[i].Name)
+		}
+		contradicted = !reflect.DeepEqual(v, r.Set[i])
+	}
+	if have != nil {
+		r.keep(&v, have)
+	}
 	switch {
 	case v.Address != c.Vault:
 		return refused("the command is about vault %s and describes vault %s", c.Vault, v.Address), nil
@@ -279,11 +293,12 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c Com
 	case have != nil && v.Start < have.Start:
 		return refused("the log is append-only and holds vault %s from block %d on: index the chain into a new log to read "+
 			"it from block %d", v.Address, have.Start, v.Start), nil
-	case have != nil && !r.changed(v) && (v.Name == "" || v.Name == have.Name):
-		return done("vault %s is in the log already", v.Address), nil
-	case have != nil && slices.ContainsFunc(r.Set, func(s vault) bool { return s.Address == v.Address }):
-		return refused("vault %s is in chain.vaults of ingest, which would change it back: change it there", v.Address), nil
-	case have == nil && len(r.selected) >= Max:
+	case have != nil && !r.changed(v) && v.Name == have.Name:
+		return done("vault %s is in the log already, from block %d on", v.Address, have.Start), nil
+	case contradicted:
+		return refused("vault %s is in chain.vaults of ingest, which describes it differently: change it there",
+			v.Address), nil
+	case have == nil && others >= Max:
 		return refused("%d vaults are indexed, and there can be no more: remove one first", Max), nil
 	}
 	missing, err := v.withoutCode(ctx, n, tip)
@@ -297,6 +312,29 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c Com
 		return done("seq %d: vault %s is read from block %d, and is in responses with the next generation",
 			r.writer.State.Seq, v.Address, have.Start)
 	})
+}
+
+// keep completes the description of a vault of the log: what a command omits stays as it is in the log. Otherwise a new
+// mapping would reset the name and the decimals that were configured.
+func (r *Registrar) keep(v *vault, have *writer.Coverage) {
+	v.Name = cmp.Or(v.Name, have.Name)
+	known := r.writer.State.Records[v.Address]
+	token := known.GetAsset()
+	if token == nil {
+		return
+	}
+	v.Symbol = cmp.Or(v.Symbol, known.GetSymbol())
+	if v.Decimals < 0 {
+		v.Decimals = int(known.GetDecimals())
+	}
+	asset := common.BytesToAddress(token.GetAddress())
+	if v.Asset != nil && *v.Asset != asset {
+		return // its symbol and decimals are not those of the log's asset
+	}
+	v.Asset, v.AssetSymbol = &asset, cmp.Or(v.AssetSymbol, token.GetSymbol())
+	if v.AssetDecimals < 0 {
+		v.AssetDecimals = int(token.GetDecimals())
+	}
 }
 
 // restoreVault appends the record that restores a removed vault. Reading continues after the block up to which it is

@@ -337,7 +337,7 @@ func label(q *questions, of common.Address, method string) string {
 }
 
 // ask calls a view function without arguments. It names the block by its hash: "latest" may be below the block that
-// created the contract, at one of several backends behind a URL, and an empty output would then be accepted for ever.
+// created the contract, at one of several backends behind a URL, and an empty output would then be accepted forever.
 func ask[T any](q *questions, v view) (answer T, err error) {
 	parsed := contracts.VaultABI()
 	data, err := parsed.Pack(v.method)
