@@ -155,9 +155,16 @@ func Lacking(
 	return lacking, unreported, nil
 }
 
-// coordinated repeats a request while its coordinator starts, until ctx ends: a new cluster creates the topic of its
-// coordinators when one is requested for the first time.
+// coordinatorWithin limits the wait for a coordinator. A new cluster has one after a second or two. A cluster with
+// fewer brokers than replicas of the coordinators' topic never has one, and `navlog doctor` needs half of its time for
+// the topics.
+const coordinatorWithin = 4 * time.Second
+
+// coordinated repeats a request while its coordinator starts, for coordinatorWithin at most: a new cluster creates the
+// topic of its coordinators when one is requested for the first time.
 func coordinated(ctx context.Context, request func() error) error {
+	limit := time.NewTimer(coordinatorWithin)
+	defer limit.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -168,6 +175,9 @@ func coordinated(ctx context.Context, request func() error) error {
 		select {
 		case <-ctx.Done():
 			return err
+		case <-limit.C:
+			return fmt.Errorf("%w; start the brokers that are missing, or lower offsets.topic.replication.factor and "+
+				"transaction.state.log.replication.factor to their number", err)
 		case <-tick.C:
 		}
 	}

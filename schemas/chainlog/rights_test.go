@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -198,6 +199,44 @@ func TestRights(t *testing.T) {
 func reportedByANewBroker(t *testing.T, g *guarded) {
 	if _, _, err := chainlog.Lacking(t.Context(), g.AdminAs(t, chainlog.Ingest), chainlog.Ingest, chainID); err != nil {
 		t.Error(err)
+	}
+}
+
+// If a cluster never has a coordinator, the rights are reported as an error in time for the check of the topics, which
+// needs none.
+func TestRightsWithoutACoordinator(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	cluster.ControlKey(int16(kmsg.FindCoordinator), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		response := r.ResponseKind().(*kmsg.FindCoordinatorResponse)
+		for _, key := range r.(*kmsg.FindCoordinatorRequest).CoordinatorKeys {
+			response.Coordinators = append(response.Coordinators, kmsg.FindCoordinatorResponseCoordinator{Key: key,
+				ErrorCode: kerr.CoordinatorNotAvailable.Code})
+		}
+		return response, nil, true
+	})
+	config := chainlog.DefaultConfig()
+	config.Brokers = cluster.ListenAddrs()
+	client, err := kgo.NewClient(config.Options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	adm := kadm.NewClient(client)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // that of `navlog doctor`
+	defer cancel()
+	_, _, err = chainlog.Lacking(ctx, adm, chainlog.Ingest, chainID)
+	if !errors.Is(err, kerr.CoordinatorNotAvailable) || !strings.Contains(err.Error(), "replication.factor") {
+		t.Errorf("without a coordinator the rights are read with %v", err)
+	}
+	err = chainlog.CheckTopics(ctx, adm, chainID, config.Topology())
+	if !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		t.Errorf("then the topics, of which none exists, are read with %v", err)
 	}
 }
 
