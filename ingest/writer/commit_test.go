@@ -243,7 +243,7 @@ func TestNothingFollowsALostEnd(t *testing.T) {
 	if err := commit(4); !errors.Is(err, ErrCommit) || !strings.Contains(err.Error(), "lost") {
 		t.Errorf("a record after a lost end: %v", err)
 	}
-	w.client.Close() // which aborts the transaction
+	unattended(t, w.Options) // ends the open transaction
 	if origin, err := chainlog.ReadOrigin(t.Context(), 1, kafka.Options()...); err != nil || origin != nil {
 		t.Errorf("the log holds %v, %v", origin, err)
 	}
