@@ -237,7 +237,7 @@ func (w *Writer) produce(ctx context.Context, records ...*kgo.Record) error {
 
 // locate notes the offsets that the broker assigned to the records of a change, which come first among the produced
 // records, in the order of their seqs. It returns an error if the brokers no longer have the record before them: the
-// seqs would have a hole for ever. The next session continues after what the log still has, if the cursor agrees.
+// seqs would have a hole forever. The next session appends after the last record that is left, if the cursor agrees.
 func (w *Writer) locate(c *Change, produced []*kgo.Record) error {
 	records := len(c.records())
 	if records == 0 {
