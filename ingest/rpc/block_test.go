@@ -72,6 +72,36 @@ func TestHistoryOfANodeThatIsSilentAboutLogs(t *testing.T) {
 	}
 }
 
+// While eth_getLogs rests after a timeout, no range is read whose logs could not be accepted: those of blocks below the
+// ones of which the node had a log.
+func TestNoRangesOfANodeThatIsSilentAboutLogs(t *testing.T) {
+	chain, f := newFakeChain(t, 43, 60, func(*rand.Rand, int) int { return 3 }), newFakeTime()
+	r, n := chain.farBelow(proof.Headers).reader, noPool(f.clock()).newNode(Endpoint{URL: chain.url}, "fake")
+	t.Cleanup(n.close)
+	read := func(from, to uint64) (logs int) {
+		j := &job{at: from, to: to, recordFrom: 400, headersFrom: 400}
+		if err := r.run(t.Context(), n, j); err != nil || !j.done() {
+			t.Fatalf("blocks %d to %d, read up to %d: %v", from, to, j.at-1, err)
+		}
+		for _, p := range j.parts {
+			logs += len(p.Logs)
+		}
+		return logs
+	}
+	logs := read(51, 60)
+	n.health.set(func(h *health) { h.fail(f.now(), f.now(), io.EOF) }) // another node may come back
+	n.health.suspend(&n.health.logs, callTimeout, longestSilence, context.DeadlineExceeded)
+	ranges := chain.asked("eth_getLogs")
+	if logs += read(31, 50); chain.asked("eth_getLogs") != ranges {
+		t.Errorf("%d ranges were read while eth_getLogs rests", chain.asked("eth_getLogs")-ranges)
+	}
+	f.pass(callTimeout)
+	if logs += read(1, 30); chain.asked("eth_getLogs") == ranges || logs != len(chain.truth()) {
+		t.Errorf("%d calls of eth_getLogs after the rest, %d of %d logs", chain.asked("eth_getLogs")-ranges, logs,
+			len(chain.truth()))
+	}
+}
+
 // A node that has pruned the logs of old blocks, with or without their receipts, returns none for any of their ranges.
 // It is not accepted, however often the call that would show this hangs or fails.
 func TestPrunedNodeThatHangs(t *testing.T) {

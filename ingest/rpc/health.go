@@ -109,7 +109,7 @@ type facts struct {
 	unsteady   time.Time // when there was last a reason to use another endpoint; see Pool.ranked
 	latency    time.Duration
 	identified time.Time // when it was last seen to serve the right chain; zero if not since its last failure
-	vouched    uint64    // the first block of the lowest range of which it had a log; 0 if none since its last failure
+	vouched    uint64    // the lowest block of which it had a log; 0 if none since its last failure
 	wrong      string    // what is wrong with its chain
 	head       *Header   // newest head that it returned
 	headAt     time.Time

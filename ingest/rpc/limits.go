@@ -53,6 +53,11 @@ var (
 	ofResults = regexp.MustCompile(`(?:more than|max\w*|limit\w*|cap|exceed\w*|up to|over)\D{0,40}` + figure +
 		`\s*(?:results|logs|log entries|events|records|entries|items)` +
 		`|max(?:imum)? (?:number of )?(?:results|logs)\D{0,25}` + figure)
+	// Figures that are neither: those with another unit, and the age of blocks.
+	ofOthers = regexp.MustCompile(figure + `\s*(?:[kmgt]i?b|(?:kilo|mega|giga|kibi|mebi|gibi)?bytes?|ms|milliseconds?` +
+		`|s|secs?|seconds?|mins?|minutes?|hours?|days?|requests?|calls?|queries|addresses|topics|credits?` +
+		`|(?:compute )?units?|gas)\b` +
+		`|\b(?:older|earlier) than [^0-9]{0,20}` + figure + `[- ]*(?:blocks?\b)?`)
 	ofBlocks = []*regexp.Regexp{
 		regexp.MustCompile(`\( ?[0-9]+ ?> ?` + figure + ` ?\)`),
 		regexp.MustCompile(`range\w*:? [0-9]+,? (?:>|exceeds?|max|is (?:higher|larger|greater) than)[^0-9\[]{0,30}` + figure),
@@ -77,10 +82,11 @@ var (
 		`|future block|unknown block|(?:could not|cannot|can't) find (?:the )?(?:block|header)`)
 	// ofHistory matches the messages of a node that has dropped the blocks ("old data not available due to pruning" of
 	// Erigon), and of a provider that sells old blocks ("Archive, Debug and Trace requests are not available on your
-	// current plan").
-	ofHistory = regexp.MustCompile(`\bprun(?:ed|ing)\b|histor(?:y|ical)[^.]{0,30}(?:unavailable|not available|expired)|missing trie node` +
-		`|\barchiv(?:e|al)\b[^.0-9]{0,60}\b(?:not (?:available|included|supported|allowed)|require[sd]?|restricted)\b` +
+	// current plan"). One that matches ofArchive may also be about the length of the range.
+	ofHistory = regexp.MustCompile(`\bprun(?:ed|ing)\b|histor(?:y|ical)[^.]{0,30}(?:unavailable|not available|expired)|missing trie node`)
+	ofArchive = regexp.MustCompile(`\barchiv(?:e|al)\b[^.0-9]{0,60}\b(?:not (?:available|included|supported|allowed)|require[sd]?|restricted)\b` +
 		`|\brequires? an? archiv(?:e|al)\b`)
+	ofLength = regexp.MustCompile(`range|limit`)
 	// Any other message about too much data.
 	ofLimit = regexp.MustCompile(`range|too (?:large|big|wide|long|many)|larger than|exceed|limit|time(?:d)? ?-?out|deadline|more than|smaller|narrow|reduce`)
 )
@@ -89,6 +95,11 @@ var (
 // position of the range, not about its length.
 func lacks(code int, text string) bool {
 	return code == prunedHistory || ofHead.MatchString(text) || ofHistory.MatchString(text)
+}
+
+// lacksArchive reports whether an error that names no limit says that only an archive has the blocks of a range.
+func lacksArchive(text string) bool {
+	return ofArchive.MatchString(text) && !ofLength.MatchString(text)
 }
 
 // refusalOf interprets the error of a call for logs.
@@ -116,7 +127,7 @@ func refusalOf(ctx context.Context, err error) refusal {
 		return refusal{kind: tooMuch}
 	}
 	switch text := strings.ToLower(beginning(status.Body)); {
-	case lacks(0, text):
+	case lacks(0, text), lacksArchive(text):
 		return refusal{kind: absent}
 	case status.Status < 500 && ofLimit.MatchString(text) && !ofCalls.MatchString(text) && !ofRate.MatchString(text):
 		return refusal{kind: tooMuch}
@@ -140,12 +151,13 @@ func read(answer *rpcError) refusal {
 		return refusal{kind: absent}
 	}
 	r := refusal{kind: unclear}
-	if m := ofResults.FindStringSubmatch(text); m != nil {
+	figures := ofOthers.ReplaceAllString(text, " ")
+	if m := ofResults.FindStringSubmatch(figures); m != nil {
 		r.results = int(min(figureOf(m[1]+m[2]), math.MaxInt32))
 	}
-	withoutResults := ofResults.ReplaceAllString(text, " ")
+	figures = ofResults.ReplaceAllString(figures, " ")
 	for _, wording := range ofBlocks {
-		if m := wording.FindStringSubmatch(withoutResults); m != nil {
+		if m := wording.FindStringSubmatch(figures); m != nil {
 			r.blocks = figureOf(m[1])
 			break
 		}
@@ -153,6 +165,8 @@ func read(answer *rpcError) refusal {
 	switch {
 	case r.results > 0, r.blocks > 0:
 		r.kind = tooMuch
+	case lacksArchive(text):
+		r.kind = absent
 	case ofRate.MatchString(text):
 		r.kind = tooOften
 	case answer.Code == limitExceeded, ofLimit.MatchString(text):

@@ -109,6 +109,21 @@ func TestRefusals(t *testing.T) {
 		{-32000, "the range 1000000-1010000 is too large, max 1000 blocks", "", refusal{kind: tooMuch, blocks: 1000}},
 		{-32000, "Archive node required to access this block", "", refusal{kind: absent}},
 		{-32000, "This request requires an archive node. Upgrade your plan", "", refusal{kind: absent}},
+		{-32000, "archive node required", "", refusal{kind: absent}},
+		{-32000, "blocks older than 128 blocks require an archive node", "", refusal{kind: absent}},
+		// These are about the length of the range, although they name an archive.
+		{-32000, "ranges over 2000 blocks require an archive plan", "", refusal{kind: tooMuch, blocks: 2000}},
+		{-32000, "eth_getLogs is limited to a 10,000 block range on this plan. An archive plan is required for more", "",
+			refusal{kind: tooMuch, blocks: 10_000}},
+		{-32000, "block range 20000 exceeds your plan's limit; archive access required", "", refusal{kind: tooMuch}},
+		{-32000, "more than 10000 results require an archive plan", "", refusal{kind: tooMuch, results: 10_000}},
+		// These name figures that are neither blocks nor results.
+		{-32000, "range 5000 exceeds max response size of 100 mb", "", refusal{kind: tooMuch}},
+		{-32000, "query range 500 exceeds 30 seconds", "", refusal{kind: tooMuch}},
+		{-32000, "block range exceeds 30 seconds", "", refusal{kind: tooMuch}},
+		{-32000, "response too large, the maximum is 150,000 bytes", "", refusal{kind: tooMuch}},
+		{-32000, "max logs response size of 150 MB exceeded", "", refusal{kind: tooMuch}},
+		{-32000, "range 5000 exceeds the maximum of 1000 blocks in 30 seconds", "", refusal{kind: tooMuch, blocks: 1000}},
 	} {
 		fault := &rpcError{Code: c.code, Message: c.message}
 		if c.data != "" {
@@ -128,6 +143,8 @@ func TestRefusals(t *testing.T) {
 		{&httpError{Status: 429, Body: "limit exceeded"}, notRefused}, {&httpError{Status: 502}, notRefused},
 		{errTruncated, notRefused}, {errors.New("connection reset"), notRefused},
 		{&httpError{Status: 400, Body: `{"message":"block range extends beyond current head block"}`}, absent},
+		{&httpError{Status: 403, Body: "archive node required"}, absent},
+		{&httpError{Status: 403, Body: "ranges over 2000 blocks require an archive plan"}, tooMuch},
 		{&httpError{Status: 502, Body: "upstream does not have the requested block yet"}, absent}, {nil, notRefused},
 	} {
 		if got := refusalOf(t.Context(), c.err).kind; got != c.want {

@@ -167,8 +167,12 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		}
 	}
 	to := min(end, j.at+cmp.Or(j.step, l.next(r.most))-1)
-	far, first := len(j.headers) == 0, !l.answers() // no headers prove the logs; it has returned no logs yet
-	if far && first {                               // it may be silent at eth_getLogs
+	far := len(j.headers) == 0 && r.proof != proof.None // no headers prove the logs
+	if far && n.unvouched(j.at) && n.health.silent() {  // the logs of a range would not be accepted
+		return r.readByHash(ctx, n, j)
+	}
+	checked := far && !l.answers() && n.unvouched(to)
+	if checked { // it has returned no range of logs yet, and may be silent at eth_getLogs
 		if silent, err := r.vouch(ctx, n, j.at, to); err != nil {
 			return nil, err
 		} else if silent {
@@ -181,19 +185,19 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		return r.less(ctx, n, j, to, err)
 	}
 	l.gave(to-j.at+1, a.given, a.bytes, r.target, time.Since(began))
-	if far && !first {
-		until := to
-		if len(a.logs) > 0 {
-			until = j.at // the node may have pruned the logs of the first blocks only
-		}
-		if silent, err := r.vouch(ctx, n, j.at, until); err != nil {
+	begin, some := to+1, len(a.logs) > 0
+	if some {
+		begin = a.logs[0].BlockNumber // the node may have pruned the logs of the blocks below
+	}
+	if far && begin > j.at && (some || !checked) {
+		if silent, err := r.vouch(ctx, n, j.at, begin-1); err != nil {
 			return nil, err
 		} else if silent {
 			return r.readByHash(ctx, n, j)
 		}
 	}
-	if len(a.logs) > 0 {
-		n.vouched(j.at)
+	if some {
+		n.vouched(begin)
 	}
 	j.step = 0
 	if len(a.removed) > 0 || a.disordered && l.cut(a.given) {
@@ -213,12 +217,9 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 // node is silent, silent is true: the blocks must be read by their hashes, so that their blooms prove the logs without
 // further timeouts.
 func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64) (silent bool, err error) {
-	if r.proof == proof.None {
-		return false, nil
-	}
 	n.vouching.Lock()
 	defer n.vouching.Unlock()
-	if vouched := n.health.look().vouched; vouched > 0 && vouched <= from {
+	if !n.unvouched(from) {
 		return false, nil
 	}
 	if n.health.silent() {
@@ -248,11 +249,17 @@ func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64) (silent bo
 	case len(logs) == 0:
 		return false, &UnprovenError{h.Number, h.Hash, n.Name, "it has none at all"}
 	}
-	n.vouched(from)
+	n.vouched(h.Number)
 	return false, nil
 }
 
-// vouched notes that the node has a log of a range that begins with a block.
+// unvouched reports whether the node had no log of a block up to this one.
+func (n *Node) unvouched(block uint64) bool {
+	vouched := n.health.look().vouched
+	return vouched == 0 || vouched > block
+}
+
+// vouched notes that the node has a log of a block.
 func (n *Node) vouched(block uint64) {
 	n.health.set(func(h *health) {
 		if h.vouched == 0 || block < h.vouched {

@@ -130,7 +130,8 @@ func httpErrorOf(response *http.Response) error {
 	}
 	if all, _, err := openBatch(body, HeadersAtOnce); err == nil && len(all) > 0 && all[0].failed() {
 		if answer, is := errors.AsType[*rpcError](faultOf(all[0].fault)); is &&
-			(e.Status != http.StatusForbidden || lacks(answer.Code, answer.words()) || lacksState(answer)) {
+			(e.Status != http.StatusForbidden || lacks(answer.Code, answer.words()) || ofArchive.MatchString(answer.words()) ||
+				lacksState(answer)) {
 			// otherwise 403 is about the key
 			e.answer = answer
 		}
