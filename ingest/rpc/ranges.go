@@ -186,11 +186,16 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	}
 	l.gave(to-j.at+1, a.given, a.bytes, r.target, time.Since(began))
 	begin, some := to+1, len(a.logs) > 0
-	if some {
-		begin = a.logs[0].BlockNumber // the node may have pruned the logs of the blocks below
+	until := to
+	if some { // the node may have pruned the logs of the blocks below
+		if begin, until = a.logs[0].BlockNumber, j.at; checked {
+			until = begin - 1
+		}
 	}
-	if far && begin > j.at && (some || !checked) {
-		if silent, err := r.vouch(ctx, n, j.at, begin-1); err != nil {
+	// After a check that has found no bloom, another one would not either. Only the first block of other ranges with logs
+	// is checked, because each block costs a call in a sparse history.
+	if far && begin > j.at && (!checked || some && !n.unvouched(to)) {
+		if silent, err := r.vouch(ctx, n, j.at, until); err != nil {
 			return nil, err
 		} else if silent {
 			return r.readByHash(ctx, n, j)

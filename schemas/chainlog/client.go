@@ -152,8 +152,8 @@ const othersWithin = time.Second
 // Reach returns the brokers of the list that respond, those that were faster first, and those that failed at once. It
 // fails if none responds within the time limit. The silent ones are in neither list: a client calls each broker of its
 // list again and again, and waits ten seconds, which is as long as most calls may take, for one that accepts
-// connections and does not respond, or whose machine is down. New clients of a Tracked configuration call the brokers of
-// both lists, or all if none responds.
+// connections and does not respond, or whose machine is down. New clients of a Tracked configuration call the brokers
+// of both lists, or all if none responds.
 func (c Config) Reach(ctx context.Context, limit time.Duration) (up, down []string, _ error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
