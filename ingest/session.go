@@ -55,8 +55,8 @@ func (s *session) close() {
 
 // session waits until this ingest may write, fences every other writer, restores the state and advances until ctx ends
 // or a transaction fails. It stands by first, unless the newest cursor of its claim is its own: then the cursor shows
-// whether another one has written since. A node must respond first, because without one this ingest would only interrupt
-// another writer.
+// whether another one has written since. A node must respond first, because without one this ingest would only
+// interrupt another writer.
 func (i *Ingest) session(ctx context.Context, c *claim, wait *rpc.Backoff) error {
 	s := i.newSession()
 	defer s.close()

@@ -283,8 +283,8 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 	}
 	for _, broker := range e.config.Kafka.Brokers {
 		if !slices.Contains(up, broker) {
-			e.warn(check, "check kafka.brokers, and whether that broker is up: the others do its work", "%s did not respond, or "+
-				"a second later than the first one", broker)
+			e.warn(check, "check kafka.brokers, and whether that broker is up: the others do its work",
+				"%s did not respond, or a second later than the first one", broker)
 		}
 	}
 	e.config.Kafka.Brokers = up
