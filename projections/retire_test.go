@@ -122,7 +122,8 @@ func TestUnwritten(t *testing.T) {
 	noteUnwritten(all)
 	for i, want := range []string{
 		"it is not written any more, because a vault was restored: drop it with `navlog projection drop 1`", "", "",
-		"it is not written any more, because the log has a hole", "it is not written, retrying: memory limit exceeded",
+		"it is not written any more, because the log has a hole",
+		"it is not written, retrying: memory limit exceeded; it continues when this ends",
 	} {
 		if all[i].Note != want {
 			t.Errorf("generation %d has the note %q, want %q", all[i].ID, all[i].Note, want)
