@@ -218,6 +218,17 @@ func TestTurns(t *testing.T) {
 	c.expect("the third of the first", false, third)
 }
 
+// TestHolderOfASlotIsNoNewcomer: a member that holds a slot does not go before one that already waits.
+func TestHolderOfASlotIsNoNewcomer(t *testing.T) {
+	c := newCrowd(t, 1, 0)
+	c.come(address(1))
+	waits := c.come(address(2))
+	again := c.come(address(1))
+	c.end(address(1))
+	c.expect("the one that waited", true, waits)
+	c.expect("the one that had a slot", false, again)
+}
+
 // TestNewcomersDoNotStarveOthers: at least every second turn goes to those already waiting, however many newcomers
 // there are.
 func TestNewcomersDoNotStarveOthers(t *testing.T) {
