@@ -248,9 +248,9 @@ func (s *slots) line(h holder) *line {
 	return parent
 }
 
-// queue adds a member that had no waiting requests. It goes first if it holds no slot, because the others have had turns
-// while it had none; otherwise it would wait for the request being handled and for one more of each other member. But
-// after each member that went first, at least one of those already waiting gets a turn.
+// queue adds a member that had no waiting requests. It goes first if it holds no slot, because the others have had
+// turns while it had none; otherwise it would wait for the request being handled and for one more of each other member.
+// But after each member that went first, at least one of those already waiting gets a turn.
 func (l *line) queue(newcomer *line) {
 	if l.jumped || len(l.next) == 0 || newcomer.taken > 0 {
 		l.next = append(l.next, newcomer)
