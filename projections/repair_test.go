@@ -29,10 +29,7 @@ func TestBrokenParts(t *testing.T) {
 	for name, lost := range map[string]bool{"the sources are there": false, "the sources are gone": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ch, err := engines.StartClickHouse(t.Context(), t.TempDir())
-			must(t, err)
-			t.Cleanup(func() { must(t, ch.Close()) })
-			w := newWorldAt(t, ch.Addr)
+			w := newWorldOfItsOwn(t)
 			s := everyEvent()
 			w.append(t, s.Records)
 			p, _ := w.projector(t)
@@ -81,6 +78,15 @@ func TestBrokenParts(t *testing.T) {
 	}
 }
 
+// newWorldOfItsOwn returns a world with a ClickHouse of its own, whose files a test may damage.
+func newWorldOfItsOwn(t *testing.T) *world {
+	t.Helper()
+	ch, err := engines.StartClickHouse(t.Context(), t.TempDir())
+	must(t, err)
+	t.Cleanup(func() { must(t, ch.Close()) })
+	return newWorldAt(t, ch.Addr)
+}
+
 // emptyParts truncates all files of the active parts, as after a full disk, and makes the engine load them again.
 func (w *world) emptyParts(t *testing.T, database string) {
 	t.Helper()
@@ -106,10 +112,7 @@ func (w *world) dropCaches(t *testing.T) {
 // rebuild replaces the generation.
 func TestRebuildOfUnreadable(t *testing.T) {
 	t.Parallel()
-	ch, err := engines.StartClickHouse(t.Context(), t.TempDir())
-	must(t, err)
-	t.Cleanup(func() { must(t, ch.Close()) })
-	w := newWorldAt(t, ch.Addr)
+	w := newWorldOfItsOwn(t)
 	s := everyEvent()
 	w.append(t, s.Records)
 	p, _ := w.projector(t)
@@ -145,10 +148,7 @@ func TestRebuildOfUnreadable(t *testing.T) {
 // rebuild replaces the generation.
 func TestRebuildOfACorruptColumn(t *testing.T) {
 	t.Parallel()
-	ch, err := engines.StartClickHouse(t.Context(), t.TempDir())
-	must(t, err)
-	t.Cleanup(func() { must(t, ch.Close()) })
-	w := newWorldAt(t, ch.Addr)
+	w := newWorldOfItsOwn(t)
 	s := everyEvent()
 	w.append(t, s.Records)
 	p, _ := w.projector(t)
