@@ -354,7 +354,7 @@ func (f *fixture) produce(topic string, values ...[]byte) {
 		}
 		f.check(client.ProduceSync(f.Context(), records...).FirstErr())
 		f.check(client.Flush(f.Context()))
-		f.check(client.EndTransaction(f.Context(), end))
+		f.check(chainlog.EndTransaction(f.Context(), client, end, topic))
 	}
 }
 

@@ -369,7 +369,7 @@ func TestHangingTransaction(t *testing.T) {
 	if open() < before {
 		t.Errorf("the transaction is open for %v s, after %v before", open(), before)
 	}
-	f.check(client.EndTransaction(t.Context(), kgo.TryCommit))
+	f.check(chainlog.EndTransaction(t.Context(), client, kgo.TryCommit, chainlog.ReferralDeposits(testChain)))
 	f.eventually("all are delivered", f.in(registry.Delivered, 5))
 	f.eventually("ready", func() bool { return d.Ready() == nil && d.Status().LagRecords == 0 })
 }

@@ -180,7 +180,9 @@ func (w *world) transaction(t *testing.T, unit []*event.Record, end kgo.Transact
 	if err := w.producer.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
+	var topics []string
 	produce := func(out *kgo.Record) {
+		topics = append(topics, out.Topic)
 		w.producer.Produce(t.Context(), out, func(_ *kgo.Record, err error) {
 			if err != nil {
 				t.Errorf("produce: %v", err)
@@ -197,7 +199,7 @@ func (w *world) transaction(t *testing.T, unit []*event.Record, end kgo.Transact
 	if err := w.producer.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.producer.EndTransaction(t.Context(), end); err != nil {
+	if err := chainlog.EndTransaction(t.Context(), w.producer, end, topics...); err != nil {
 		t.Fatal(err)
 	}
 	if end == kgo.TryCommit {

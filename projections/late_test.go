@@ -160,7 +160,7 @@ func TestCovered(t *testing.T) {
 	appended := func(cursor *event.Cursor) {
 		must(t, w.producer.BeginTransaction())
 		must(t, w.producer.ProduceSync(t.Context(), encoded(t, cursor)).FirstErr())
-		must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
+		must(t, chainlog.EndTransaction(t.Context(), w.producer, kgo.TryCommit, chainlog.CursorTopic(chainID)))
 	}
 	for _, c := range []struct {
 		what   string
@@ -217,7 +217,7 @@ func TestCursorIsReadRarely(t *testing.T) {
 	corrupt.Value = []byte("no cursor")
 	must(t, w.producer.BeginTransaction())
 	must(t, w.producer.ProduceSync(t.Context(), corrupt).FirstErr())
-	must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
+	must(t, chainlog.EndTransaction(t.Context(), w.producer, kgo.TryCommit, chainlog.CursorTopic(chainID)))
 	p.every = 0
 	must(t, k.build(t.Context(), writer, &known)) // the generation lacks records up to the cursor
 	must(t, writer.Write(t.Context(), writer.Encode(batchOf(t, s.Records))))

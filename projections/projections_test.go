@@ -504,7 +504,7 @@ func TestRefusals(t *testing.T) {
 			r.Value = []byte("not a record")
 			must(t, w.producer.BeginTransaction())
 			must(t, w.producer.ProduceSync(ctx, r).FirstErr())
-			must(t, w.producer.EndTransaction(ctx, kgo.TryCommit))
+			must(t, chainlog.EndTransaction(ctx, w.producer, kgo.TryCommit, r.Topic))
 		}, []string{"is corrupt", "chain.31337.log"}},
 		"a hole in the log": {func(t *testing.T, w *world) {
 			w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[1].Fact}},

@@ -263,7 +263,7 @@ func TestHangingTransaction(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, other.EndTransaction(t.Context(), kgo.TryAbort))
+	must(t, chainlog.EndTransaction(t.Context(), other, kgo.TryAbort, chainlog.LogTopic(chainID)))
 	reaches(t, p, s.Seq())
 	wait.Until(t, p.Ready)
 }

@@ -98,7 +98,7 @@ func writeRecords(t *testing.T, kafka chainlog.Config, records []*event.Record, 
 	if err := client.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := client.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+	if err := chainlog.EndTransaction(t.Context(), client, kgo.TryCommit, chainlog.LogTopic(31337), chainlog.CursorTopic(31337)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/schemas/chainlog"
+
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -144,7 +146,7 @@ func TestKafkaRaisesEpoch(t *testing.T) {
 			t.Fatalf("epoch %d after epoch %d", epoch, last)
 		}
 		last = epoch
-		if err := p.EndTransaction(t.Context(), how); err != nil {
+		if err := chainlog.EndTransaction(t.Context(), p, how, topic); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -181,7 +183,7 @@ func TestKafkaStopInsideTransaction(t *testing.T) {
 	if err := k.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+	if err := chainlog.EndTransaction(t.Context(), p, kgo.TryCommit, topic); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := committed(t, k.Addr), []string{"across a restart"}; !slices.Equal(got, want) {
@@ -325,7 +327,7 @@ func mark(t *testing.T, addr string, part int32, producer int64, epoch int16) {
 func commit(t *testing.T, p *kgo.Client, value string) {
 	t.Helper()
 	begin(t, p, value)
-	if err := p.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+	if err := chainlog.EndTransaction(t.Context(), p, kgo.TryCommit, topic); err != nil {
 		t.Fatal(err)
 	}
 }

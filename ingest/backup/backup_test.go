@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,18 +73,14 @@ func (b *broker) append(blocks int) {
 	b.must(chainlog.EnsureTopics(b.Context(), kadm.NewClient(b.client), chainID, b.kafka.Topology()))
 	for n := range blocks {
 		if n == 1 {
-			b.must(b.client.BeginTransaction())
-			b.unit()
-			b.must(b.client.EndTransaction(b.Context(), kgo.TryAbort))
+			b.unit(kgo.TryAbort)
 			b.seq, b.block = b.seq-2, b.block-1
 		}
-		b.must(b.client.BeginTransaction())
-		b.unit()
-		b.must(b.client.EndTransaction(b.Context(), kgo.TryCommit))
+		b.unit(kgo.TryCommit)
 	}
 }
 
-func (b *broker) unit() {
+func (b *broker) unit(end kgo.TransactionEndTry) {
 	b.Helper()
 	b.block++
 	l := &event.Log{Address: bytes.Repeat([]byte{1}, 20), BlockNumber: b.block, BlockTime: 1_700_000_000 + b.block,
@@ -110,10 +107,12 @@ func (b *broker) unit() {
 	cursor := &event.Cursor{LogId: b.logID, GenesisHash: genesis, ChainId: chainID,
 		InstanceId: bytes.Repeat([]byte{9}, 16), Seq: b.seq, Head: head, FinalBlock: b.block, ReferralBlock: b.block,
 		WindowSeq: b.seq, Vaults: []*event.Coverage{{Address: l.Address, StartBlock: 1, CoveredTo: b.block}}}
+	b.must(b.client.BeginTransaction())
 	b.must(b.client.ProduceSync(b.Context(), records...).FirstErr())
 	cursor.WindowOffset = records[1].Offset
 	b.must(b.client.ProduceSync(b.Context(),
 		&kgo.Record{Topic: chainlog.CursorTopic(chainID), Key: []byte("77"), Value: b.marshal(cursor)}).FirstErr())
+	b.must(chainlog.EndTransaction(b.Context(), b.client, end, append(slices.Clone(topics), chainlog.CursorTopic(chainID))...))
 }
 
 func (b *broker) marshal(m proto.Message) []byte {
@@ -499,7 +498,7 @@ func TestRestoreRefuses(t *testing.T) {
 	from.must(chainlog.EnsureTopics(t.Context(), kadm.NewClient(used.client), chainID, used.kafka.Topology()))
 	from.must(used.client.BeginTransaction())
 	from.must(used.client.ProduceSync(t.Context(), &kgo.Record{Topic: topics[1], Value: []byte("any")}).FirstErr())
-	from.must(used.client.EndTransaction(t.Context(), kgo.TryCommit))
+	from.must(chainlog.EndTransaction(t.Context(), used.client, kgo.TryCommit, topics[1]))
 	refused("a used referral topic", used, dir, "holds records")
 
 	if _, err := (&restore{kafka: to.kafka, dir: dir}).run(t.Context(), 1); err == nil ||

@@ -6,7 +6,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -283,7 +285,7 @@ func (r *restore) segment(ctx context.Context, n int) error {
 		return fmt.Errorf("append the cursor: %w", err)
 	}
 	topics[cursor.Topic] = true
-	if err := chainlog.Commit(ctx, r.client, topics); err != nil {
+	if err := chainlog.EndTransaction(ctx, r.client, kgo.TryCommit, slices.Collect(maps.Keys(topics))...); err != nil {
 		return fmt.Errorf("commit a transaction: %w", err)
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -178,7 +180,7 @@ func (w *Writer) transact(ctx context.Context, c *Change, due []referral) error 
 	if err := w.reached(AfterCursor); err != nil {
 		return err
 	}
-	if err := chainlog.Commit(ctx, w.client, topicsOf(append(records, cursor))); err != nil {
+	if err := chainlog.EndTransaction(ctx, w.client, kgo.TryCommit, topicsOf(append(records, cursor))...); err != nil {
 		return fmt.Errorf("commit a transaction: %w", err)
 	}
 	published()
@@ -186,12 +188,12 @@ func (w *Writer) transact(ctx context.Context, c *Change, due []referral) error 
 }
 
 // topicsOf returns the topics of records.
-func topicsOf(records []*kgo.Record) map[string]bool {
+func topicsOf(records []*kgo.Record) []string {
 	topics := map[string]bool{}
 	for _, r := range records {
 		topics[r.Topic] = true
 	}
-	return topics
+	return slices.Collect(maps.Keys(topics))
 }
 
 // encode returns the Kafka records of a change, those of the log first.

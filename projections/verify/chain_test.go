@@ -280,7 +280,7 @@ func TestVerifyWithTheChainBehindTheLog(t *testing.T) {
 	must(t, w.producer.BeginTransaction())
 	must(t, w.producer.ProduceSync(t.Context(),
 		&kgo.Record{Topic: chainlog.CursorTopic(chainID), Value: value}).FirstErr())
-	must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
+	must(t, chainlog.EndTransaction(t.Context(), w.producer, kgo.TryCommit, chainlog.CursorTopic(chainID)))
 	report, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, options)
 	must(t, err)
 	if report.Seq != uint64(behind) || report.Err() != nil ||

@@ -319,9 +319,11 @@ func (w *world) append(t *testing.T, records []*event.Record) {
 func (w *world) transaction(t *testing.T, unit []*event.Record) {
 	t.Helper()
 	must(t, w.producer.BeginTransaction())
+	var topics []string
 	for _, r := range unit {
 		out, err := chainlog.Encode(r)
 		must(t, err)
+		topics = append(topics, out.Topic)
 		w.producer.Produce(t.Context(), out, func(_ *kgo.Record, err error) {
 			if err != nil {
 				t.Errorf("produce: %v", err)
@@ -329,7 +331,7 @@ func (w *world) transaction(t *testing.T, unit []*event.Record) {
 		})
 	}
 	must(t, w.producer.Flush(t.Context()))
-	must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
+	must(t, chainlog.EndTransaction(t.Context(), w.producer, kgo.TryCommit, topics...))
 }
 
 // registered adds the generation to the registry.

@@ -71,17 +71,20 @@ func (b *broker) transaction(end kgo.TransactionEndTry, cursor *event.Cursor, re
 	b.t.Helper()
 	client := b.client(kgo.TransactionalID("test"))
 	b.must(client.BeginTransaction())
+	var topics []string
 	for _, r := range records {
 		k, err := Encode(r)
 		b.must(err)
 		b.must(client.ProduceSync(b.ctx, k).FirstErr())
+		topics = append(topics, k.Topic)
 	}
 	if cursor != nil {
 		value, err := proto.Marshal(cursor)
 		b.must(err)
 		b.must(client.ProduceSync(b.ctx, &kgo.Record{Topic: CursorTopic(chain), Key: []byte("1"), Value: value}).FirstErr())
+		topics = append(topics, CursorTopic(chain))
 	}
-	b.must(client.EndTransaction(b.ctx, end))
+	b.must(EndTransaction(b.ctx, client, end, topics...))
 }
 
 func (b *broker) raw(topic string, value string) {
@@ -397,7 +400,7 @@ func TestSettle(t *testing.T) {
 		}
 		settled := make(chan error, 1)
 		go func() { settled <- settle(time.Minute) }()
-		b.must(client.EndTransaction(b.ctx, end))
+		b.must(EndTransaction(b.ctx, client, end, CursorTopic(chain)))
 		b.must(<-settled)
 	}
 	if err := Settle(b.ctx, 9, b.options...); !errors.Is(err, kerr.UnknownTopicOrPartition) {

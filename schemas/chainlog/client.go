@@ -221,16 +221,16 @@ func Fence(ctx context.Context, client *kgo.Client) error {
 	return nil
 }
 
-// Commit commits the transaction of a client, to which the broker has confirmed all records of the transaction. topics
-// are those that the records belong to. It returns the error of ctx if the client does not learn the partitions of a
-// topic, and that of EndTransaction.
+// EndTransaction commits or aborts the transaction of a client. The broker must have confirmed all its records, and
+// topics are those that they belong to. It returns the error of ctx if the client does not learn the partitions of a
+// topic, and that of franz-go's EndTransaction.
 //
-// franz-go (1.22.3) sends the first records of a topic before it stores the topic's partitions. If EndTransaction runs
-// between the two, it overlooks the topic: it aborts a transaction without other topics and returns nil; otherwise the
-// topic's next records continue their sequence numbers under a new epoch, and the broker rejects them. Commit waits
-// until the partitions are stored.
-func Commit(ctx context.Context, client *kgo.Client, topics map[string]bool) error {
-	for topic := range topics {
+// franz-go (1.22.3) sends the first records of a topic before it stores the topic's partitions. If its EndTransaction
+// runs between the two, it overlooks the topic: it aborts a transaction without other topics and returns nil; otherwise
+// the topic's next records continue their sequence numbers under a new epoch, and the broker rejects them. Therefore
+// this waits until the partitions are stored.
+func EndTransaction(ctx context.Context, client *kgo.Client, how kgo.TransactionEndTry, topics ...string) error {
+	for _, topic := range topics {
 		for !stored(client, topic) {
 			select {
 			case <-ctx.Done():
@@ -239,7 +239,7 @@ func Commit(ctx context.Context, client *kgo.Client, topics map[string]bool) err
 			}
 		}
 	}
-	return client.EndTransaction(ctx, kgo.TryCommit)
+	return client.EndTransaction(ctx, how)
 }
 
 // stored reports whether a client has stored the partitions of a topic, which it does for all of them at once.

@@ -57,9 +57,9 @@ func TestOwnCertificates(t *testing.T) {
 	}
 }
 
-// Commit waits for the partitions of each topic, because EndTransaction overlooks a topic whose partitions the client has
-// not stored.
-func TestCommit(t *testing.T) {
+// EndTransaction waits for the partitions of each topic, because that of franz-go overlooks a topic whose partitions the
+// client has not stored.
+func TestEndTransaction(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "first", "second"))
 	if err != nil {
@@ -84,7 +84,7 @@ func TestCommit(t *testing.T) {
 	produce("first")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	err = Commit(ctx, client, map[string]bool{"first": true, "second": true})
+	err = EndTransaction(ctx, client, kgo.TryCommit, "first", "second")
 	if err == nil || !strings.Contains(err.Error(), "wait for the partitions of second: context deadline exceeded") {
 		t.Errorf("a topic of which the client knows no partition: %v", err)
 	}
@@ -92,7 +92,7 @@ func TestCommit(t *testing.T) {
 		t.Errorf("the transaction ended: the epoch is %d", epoch)
 	}
 	produce("second")
-	if err := Commit(t.Context(), client, map[string]bool{"first": true, "second": true}); err != nil {
+	if err := EndTransaction(t.Context(), client, kgo.TryCommit, "first", "second"); err != nil {
 		t.Error(err)
 	}
 	if epoch := epochOf(t, client); epoch != 1 {

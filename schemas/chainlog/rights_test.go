@@ -97,10 +97,10 @@ var operations = map[string]func(context.Context, *guarded) error{
 			if err := client.ProduceSync(ctx,
 				&kgo.Record{Topic: topic, Key: []byte("a compacted topic needs one"),
 					Value: []byte("aborted")}).FirstErr(); err != nil {
-				return errors.Join(err, client.EndTransaction(ctx, kgo.TryAbort))
+				return errors.Join(err, chainlog.EndTransaction(ctx, client, kgo.TryAbort))
 			}
 		}
-		if err := client.EndTransaction(ctx, kgo.TryAbort); err != nil {
+		if err := chainlog.EndTransaction(ctx, client, kgo.TryAbort, chainTopics...); err != nil {
 			return err
 		}
 		return read(ctx, g.Config(g.t, chainlog.Ingest))

@@ -42,14 +42,14 @@ func TestWatch(t *testing.T) {
 	if err := soon.Hanging(); err == nil || !strings.Contains(err.Error(), "offset 0 of partition 0 of "+topic) {
 		t.Errorf("an old transaction: %v", err)
 	}
-	b.must(client.EndTransaction(b.ctx, kgo.TryCommit))
+	b.must(EndTransaction(b.ctx, client, kgo.TryCommit, topic))
 	first := soon.open[place{topic, 0}].since
 	begin() // another one, before the next Ends
 	look(soon, true)
 	if again := soon.open[place{topic, 0}]; again.stable != 2 || !again.since.After(first) {
 		t.Errorf("the second one is treated as the first: %+v", again)
 	}
-	b.must(client.EndTransaction(b.ctx, kgo.TryAbort))
+	b.must(EndTransaction(b.ctx, client, kgo.TryAbort, topic))
 	soon.open[place{topic, 99}] = stop{7, first} // of a topic that was created again with fewer partitions
 	if end := look(soon, false); end != (Tail{4, 4}) || soon.Hanging() != nil {
 		t.Errorf("the ends are %+v, hanging: %v", end, soon.Hanging())

@@ -124,8 +124,8 @@ func (l *Log) Commit() error {
 		return fmt.Errorf("write the log: %w", l.failed)
 	}
 	l.pending = 0
-	topics := map[string]bool{chainlog.LogTopic(ChainID): true, chainlog.CursorTopic(ChainID): true}
-	if err := chainlog.Commit(l.ctx, l.client, topics); err != nil {
+	topics := []string{chainlog.LogTopic(ChainID), chainlog.CursorTopic(ChainID)}
+	if err := chainlog.EndTransaction(l.ctx, l.client, kgo.TryCommit, topics...); err != nil {
 		return fmt.Errorf("commit to the log: %w", err)
 	}
 	return nil

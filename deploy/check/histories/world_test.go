@@ -89,9 +89,10 @@ func (l *lane) append(ctx context.Context, unit []*event.Record, cursor *event.C
 	err = l.producer.ProduceSync(ctx, all...).FirstErr()
 	ctx = context.WithoutCancel(ctx)
 	if err != nil {
-		return errors.Join(err, l.producer.AbortBufferedRecords(ctx), l.producer.EndTransaction(ctx, kgo.TryAbort))
+		return errors.Join(err, l.producer.AbortBufferedRecords(ctx),
+			chainlog.EndTransaction(ctx, l.producer, kgo.TryAbort))
 	}
-	return chainlog.Commit(ctx, l.producer, map[string]bool{all[0].Topic: true, chainlog.CursorTopic(chainID): true})
+	return chainlog.EndTransaction(ctx, l.producer, kgo.TryCommit, all[0].Topic, chainlog.CursorTopic(chainID))
 }
 
 // TestAppendAfterAFailure: a history that runs out of time does not make the next ones of its lane fail.
