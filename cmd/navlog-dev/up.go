@@ -66,7 +66,6 @@ type up struct {
 	log      *slog.Logger
 	config   config.Config
 	services *wiring.Services
-	engines  opened
 	ready    readyDocument
 	// wroteReady is set if this run wrote the ready file.
 	wroteReady bool
@@ -90,7 +89,7 @@ func (cmd upCmd) Run(ctx context.Context, s *cli.Streams) (err error) {
 	defer release()
 	u := &up{cmd: cmd, streams: s, screen: screen, log: log, config: c, services: wiring.NewServices(log)}
 	defer func() {
-		err = errors.Join(err, u.services.Stop(), u.engines.close())
+		err = errors.Join(err, u.services.Stop())
 		u.removeReadyFile()
 	}()
 	if err := u.start(ctx); err != nil {
@@ -125,12 +124,12 @@ func (u *up) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.engines.add("PostgreSQL pool", func() error { d.Pool.Close(); return nil })
+	u.services.Own(ctx, "PostgreSQL pool", func() error { d.Pool.Close(); return nil })
 	created, err := u.ensurePartners(ctx, d)
 	if err != nil {
 		return err
 	}
-	if err := u.startReceiver(); err != nil {
+	if err := u.startReceiver(ctx); err != nil {
 		return err
 	}
 	if err := u.startPrograms(ctx, d); err != nil {
@@ -221,7 +220,7 @@ func (u *up) applyDevelopmentSettings() error {
 	return nil
 }
 
-func (u *up) startReceiver() error {
+func (u *up) startReceiver(ctx context.Context) error {
 	secrets := map[int64]string{}
 	for _, p := range u.ready.Partners {
 		secrets[p.ID] = p.SigningSecret
@@ -231,7 +230,7 @@ func (u *up) startReceiver() error {
 	if err != nil {
 		return fmt.Errorf("start the demo receiver: %w", err)
 	}
-	u.engines.add("receiver", func() error { r.Close(); return nil })
+	u.services.Own(ctx, "receiver", func() error { r.Close(); return nil })
 	u.ready.Receiver = "https://" + r.Address
 	return u.trustReceiver(r.CAFile)
 }

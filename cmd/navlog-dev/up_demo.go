@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,7 +110,8 @@ func (u *up) registerWebhooks(ctx context.Context, d *wiring.Deps) error {
 		if err != nil {
 			return fmt.Errorf("read demo partner %d: %w", p.ID, err)
 		}
-		if known.Url != nil && (*known.Url == target || !hasPrefixOf(*known.Url, earlier)) {
+		of := func(base string) bool { return strings.HasPrefix(*known.Url, base+"/") }
+		if known.Url != nil && (*known.Url == target || !slices.ContainsFunc(earlier, of)) {
 			continue
 		}
 		if err := registerWebhook(ctx, u.ready.API, p.APIKey, target); err != nil {
@@ -117,15 +119,6 @@ func (u *up) registerWebhooks(ctx context.Context, d *wiring.Deps) error {
 		}
 	}
 	return writeJSON(file, []string{u.ready.Receiver})
-}
-
-func hasPrefixOf(address string, bases []string) bool {
-	for _, base := range bases {
-		if strings.HasPrefix(address, base+"/") {
-			return true
-		}
-	}
-	return false
 }
 
 func registerWebhook(ctx context.Context, address, key, target string) error {

@@ -1,13 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
-	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -23,36 +22,6 @@ const devChainID = 31337
 // devSlotsInEpoch makes a block of the development chain final when it is 8 deep (anvil: two epochs), so that webhooks,
 // which wait for finality, are sent within seconds.
 const devSlotsInEpoch = 4
-
-// opened are the things that were started; they are closed in reverse order.
-type opened struct {
-	mu   sync.Mutex
-	open []engine
-}
-
-type engine struct {
-	name  string
-	close func() error
-}
-
-func (o *opened) add(name string, close func() error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.open = append(o.open, engine{name, close})
-}
-
-func (o *opened) close() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var faults []error
-	for _, one := range slices.Backward(o.open) {
-		if err := one.close(); err != nil {
-			faults = append(faults, fmt.Errorf("stop %s: %w", one.name, err))
-		}
-	}
-	o.open = nil
-	return errors.Join(faults...)
-}
 
 // startEngines starts, in parallel, the engines that no flag or setting replaces, and writes their addresses into the
 // configuration.
@@ -70,10 +39,7 @@ func (u *up) startEngines(ctx context.Context) error {
 
 // checkListen reports a port that is in use before anything is started.
 func (u *up) checkListen(ctx context.Context) error {
-	address := u.config.HTTP.Listen
-	if u.cmd.Listen != "" {
-		address = u.cmd.Listen
-	}
+	address := cmp.Or(u.cmd.Listen, u.config.HTTP.Listen)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w; choose another address with --listen", address, err)
@@ -90,7 +56,7 @@ func (u *up) startKafka(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		u.engines.add("Kafka", k.Close)
+		u.services.Own(ctx, "Kafka", k.Close)
 		u.config.Kafka.Brokers = []string{k.Addr}
 	}
 	u.ready.Kafka = u.config.Kafka.Brokers
@@ -111,8 +77,8 @@ func (u *up) startClickHouse(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		u.engines.add("ClickHouse", c.Close)
-		u.services.Start(ctx, "ClickHouse", c.Watch)
+		u.services.Start(ctx, "ClickHouse",
+			func(ctx context.Context) error { return errors.Join(c.Watch(ctx), c.Close()) })
 		u.config.ClickHouse.Addr, u.config.ClickHouse.QueryUser = c.Addr, "navlog_query"
 		u.ready.ClickHouseHTTP = "http://" + c.HTTPAddr
 	}
@@ -129,8 +95,8 @@ func (u *up) startPostgres(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		u.engines.add("PostgreSQL", p.Close)
-		u.services.Start(ctx, "PostgreSQL", p.Watch)
+		u.services.Start(ctx, "PostgreSQL",
+			func(ctx context.Context) error { return errors.Join(p.Watch(ctx), p.Close()) })
 		u.config.Postgres.URL = p.URL
 	}
 	u.config.Postgres.MaxConns = max(u.config.Postgres.MaxConns, 30) // four programs share the pool
@@ -151,8 +117,8 @@ func (u *up) startChain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		u.engines.add("chain", a.Close)
-		u.services.Start(ctx, "chain", a.Watch)
+		u.services.Start(ctx, "chain",
+			func(ctx context.Context) error { return errors.Join(a.Watch(ctx), a.Close()) })
 		u.config.Chain.RPC = rpc.Endpoints(a.URL)
 	}
 	u.ready.RPC = u.config.Chain.RPC[0].URL

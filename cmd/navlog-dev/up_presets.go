@@ -24,7 +24,7 @@ func (u *up) ensurePresets(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		u.engines.add("scenario of "+preset, func() error { play.Close(); return nil })
+		u.services.Own(ctx, "vault of "+preset, func() error { play.Close(); return nil })
 		u.plays, u.ready.Presets = append(u.plays, play), append(u.ready.Presets, play.Protocol)
 		v := vaults.Config{Address: play.Sources["vault"].Hex(), StartBlock: play.StartBlock, Mapping: preset,
 			Sources: map[string]vaults.SourceConfig{}}

@@ -15,7 +15,7 @@ import (
 // everything before the engines.
 type Services struct {
 	log     *slog.Logger
-	mu      sync.Mutex // protects running: engines start concurrently
+	mu      sync.Mutex // engines start concurrently
 	running []*service
 	// Failed gets the first error of a service that ended by itself. The errors of others after it mostly follow from
 	// it, and are only logged.
@@ -56,6 +56,14 @@ func (s *Services) Start(ctx context.Context, name string, run func(context.Cont
 		}
 		one.done <- err
 	}()
+}
+
+// Own takes over something that runs already: close ends it when its turn comes.
+func (s *Services) Own(ctx context.Context, name string, close func() error) {
+	s.Start(ctx, name, func(ctx context.Context) error {
+		<-ctx.Done()
+		return close()
+	})
 }
 
 // Stop ends all services, the last started first, and returns their errors; if one had failed before, it returns only
