@@ -363,9 +363,7 @@ func writeChain(w io.Writer, instance string, raw json.RawMessage) {
 			lag(st.LagBlocks, st.LagSeconds), st.FinalBlock)
 	}
 	if b := st.Backfill; b != nil {
-		cli.Fprintf(w, "backfill\t%s: block %d of %d, %d blocks/s, %d logs/s, %s left\n",
-			console.Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond),
-			console.Left(st.ETASeconds))
+		cli.Fprintf(w, "backfill\t%s\n", console.BackfillText(b, st.ETASeconds))
 	}
 	if st.ProvenTo > 0 {
 		cli.Fprintf(w, "proven\tup to block %d\n", st.ProvenTo)

@@ -130,9 +130,13 @@ func (c *Console) Watch(ctx context.Context, status func() Backfill, log *slog.L
 			}
 			last = b
 			if c.terminal {
-				c.show(b.Part(), backfillText(b, st.SecondsLeft, st.Calls))
+				text := "backfill " + BackfillText(b, st.SecondsLeft)
+				if len(st.Calls) > 0 {
+					text += ", " + Spent(st.Calls)
+				}
+				c.show(b.Part(), text)
 			} else {
-				log.Info("backfilling", append([]any{"done", Percent(b), "block", b.Block, "of", b.ToBlock, "logs", b.Logs,
+				log.Info("backfilling", append([]any{"done", percent(b), "block", b.Block, "of", b.ToBlock, "logs", b.Logs,
 					"blocksPerSecond", int64(b.BlocksPerSecond), "logsPerSecond", int64(b.LogsPerSecond), "left",
 					Left(st.SecondsLeft)}, spentFields(st.Calls)...)...)
 			}
@@ -146,13 +150,10 @@ func (c *Console) Watch(ctx context.Context, status func() Backfill, log *slog.L
 	}
 }
 
-func backfillText(b *registry.BackfillStatus, eta *uint64, calls []registry.MethodCalls) string {
-	line := fmt.Sprintf("backfill %s  block %d of %d  %d blocks/s  %d logs/s  %s left",
-		Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), Left(eta))
-	if len(calls) > 0 {
-		line += "  " + Spent(calls)
-	}
-	return line
+// BackfillText describes the progress of a backfill.
+func BackfillText(b *registry.BackfillStatus, eta *uint64) string {
+	return fmt.Sprintf("%s: block %d of %d, %d blocks/s, %d logs/s, %s left",
+		percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), Left(eta))
 }
 
 // Spent describes the calls to the nodes: their number, and units if calls have prices.
@@ -186,7 +187,7 @@ func ByMethod(calls []registry.MethodCalls) string {
 	return strings.Join(words, ", ")
 }
 
-func Percent(b *registry.BackfillStatus) string { return fmt.Sprintf("%.1f%%", 100*b.Part()) }
+func percent(b *registry.BackfillStatus) string { return fmt.Sprintf("%.1f%%", 100*b.Part()) }
 
 func Left(eta *uint64) string {
 	if eta == nil {

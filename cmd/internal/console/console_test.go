@@ -70,8 +70,8 @@ func backfilling() func() Backfill {
 			st.SecondsLeft = &eta
 			st.Calls = []registry.MethodCalls{{Method: "eth_getLogs", Calls: block / 10, Bytes: 100, Units: 75 * block / 10},
 				{Method: "eth_call", Calls: 1, Bytes: 10}}
-			st.Of = &registry.BackfillStatus{FromBlock: 1, Block: block, ToBlock: 100, Logs: 3 * block, BlocksPerSecond: 10,
-				LogsPerSecond: 30}
+			st.Of = &registry.BackfillStatus{FromBlock: 1, Block: block, ToBlock: 100, Logs: 3 * block,
+				BlocksPerSecond: 10, LogsPerSecond: 30}
 		}
 		return st
 	}
@@ -140,8 +140,8 @@ func TestBackfillText(t *testing.T) {
 	eta := uint64(8)
 	b := &registry.BackfillStatus{FromBlock: 1, Block: 20, ToBlock: 100, Logs: 60, BlocksPerSecond: 10, LogsPerSecond: 30}
 	calls := []registry.MethodCalls{{Method: "eth_getLogs", Calls: 2, Units: 150}, {Method: "eth_call", Calls: 1}}
-	if got, want := backfillText(b, &eta, calls),
-		"backfill 20.0%  block 20 of 100  10 blocks/s  30 logs/s  8s left  3 calls, 150 units"; got != want {
+	if got, want := BackfillText(b, &eta)+", "+Spent(calls),
+		"20.0%: block 20 of 100, 10 blocks/s, 30 logs/s, 8s left, 3 calls, 150 units"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
