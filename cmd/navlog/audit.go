@@ -82,7 +82,7 @@ func (s signature) operator() string {
 	return name + "@" + host
 }
 
-// changeFlags are shared by the commands that change the registry.
+// changeFlags are shared by the commands that change something.
 type changeFlags struct {
 	registryFlags
 	signature

@@ -51,9 +51,7 @@ func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 // restoreCmd writes a backup into empty topics.
 type restoreCmd struct {
-	cli.Flags
-	signature
-	cli.Output
+	changeFlags
 	Dir string `arg:"" help:"Folder of the backup."`
 }
 

@@ -16,9 +16,7 @@ import (
 // ingestResumeCmd ends a freeze. It needs neither the registry nor the read models, only the log and the chain. The
 // decision is recorded in the log, and also in the audit if the registry can be reached.
 type ingestResumeCmd struct {
-	cli.Flags
-	signature
-	cli.Output
+	changeFlags
 	AcceptReorg bool `help:"Retract everything that is no longer in the chain, and continue with the chain. Without this flag, only show what would be retracted."`
 }
 

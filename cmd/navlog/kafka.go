@@ -123,10 +123,8 @@ func quoted(word string) string {
 }
 
 type kafkaGrantCmd struct {
-	cli.Flags
-	signature
+	changeFlags
 	loginFlags
-	cli.Output
 	Passwords string `type:"path" placeholder:"DIR" help:"Create the users too, with SCRAM-SHA-512: each gets the password in the file kafka_ingest, kafka_project, kafka_dispatch or kafka_operator of this folder."`
 }
 

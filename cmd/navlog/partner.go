@@ -258,31 +258,30 @@ func (cmd partnerEnableCmd) Run(ctx context.Context, s *cli.Streams) error {
 }
 
 func (f partnerFlags) setDisabled(ctx context.Context, s *cli.Streams, command string, disabled bool) error {
-	return f.update(ctx, s, registry.Deed{Command: command, Partner: f.ID, Detail: partnerState(disabled)},
-		func(q *db.Queries) (int64, error) {
-			return q.SetPartnerDisabled(ctx, db.SetPartnerDisabledParams{ID: f.ID, Disabled: disabled})
-		})
+	return f.update(ctx, s, command, partnerState(disabled), func(q *db.Queries) (int64, error) {
+		return q.SetPartnerDisabled(ctx, db.SetPartnerDisabledParams{ID: f.ID, Disabled: disabled})
+	})
 }
 
 // update changes the row of one partner and prints what it did.
-func (f changeFlags) update(ctx context.Context, s *cli.Streams, d registry.Deed,
+func (f partnerFlags) update(ctx context.Context, s *cli.Streams, command, what string,
 	do func(*db.Queries) (int64, error)) error {
 	return f.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (registry.Deed, error) {
 			rows, err := do(q)
 			switch {
 			case err != nil:
-				return d, fmt.Errorf("change partner %d: %w", d.Partner, err)
+				err = fmt.Errorf("change partner %d: %w", f.ID, err)
 			case rows == 0:
-				return d, registry.NoPartner(d.Partner)
+				err = registry.NoPartner(f.ID)
 			}
-			return d, nil
+			return registry.Deed{Command: command, Partner: f.ID, Detail: what}, err
 		})
 		if err != nil {
 			return err
 		}
-		return f.Print(s.Out, map[string]any{"id": d.Partner, "changed": d.Detail}, func(w io.Writer) {
-			cli.Fprintf(w, "partner %d: %s\n", d.Partner, d.Detail)
+		return f.Print(s.Out, map[string]any{"id": f.ID, "changed": what}, func(w io.Writer) {
+			cli.Fprintf(w, "partner %d: %s\n", f.ID, what)
 		})
 	})
 }
@@ -297,11 +296,8 @@ func (cmd partnerSetLimitCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit > 0 {
 		p.RateLimit = &cmd.Limit
 	}
-	return cmd.update(ctx, s,
-		registry.Deed{Command: "partner set-limit", Partner: cmd.ID, Detail: "limit " + orDefault(p.RateLimit)},
-		func(q *db.Queries) (int64, error) {
-			return q.SetPartnerRateLimit(ctx, p)
-		})
+	return cmd.update(ctx, s, "partner set-limit", "limit "+orDefault(p.RateLimit),
+		func(q *db.Queries) (int64, error) { return q.SetPartnerRateLimit(ctx, p) })
 }
 
 type partnerRotateKeyCmd struct {

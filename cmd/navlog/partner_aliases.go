@@ -141,7 +141,7 @@ func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 }
 
 type aliasListCmd struct {
-	projectionFlags
+	registryFlags
 	Unknown bool   `help:"List the values in the logs that have no alias, the most frequent first."`
 	Limit   uint64 `default:"100" range:"1 to 10000" help:"How many unknown values to list, 1 to 10000."`
 }

@@ -25,17 +25,14 @@ type projectionCmd struct {
 	Drop     projectionDropCmd     `cmd:"" help:"Remove a generation that is not live."`
 }
 
-// projectionFlags are shared by the projection commands.
-type projectionFlags struct{ registryFlags }
-
 // withOperator runs do with an open operator, on a registry that is opened for reading.
-func (f projectionFlags) withOperator(ctx context.Context, do func(*projections.Operator) error,
+func (f registryFlags) withOperator(ctx context.Context, do func(*projections.Operator) error,
 	sections ...config.Section) error {
 	return f.openOperator(ctx, registry.OpenAsItIs, func(o *projections.Operator, _ *pgxpool.Pool) error { return do(o) },
 		sections)
 }
 
-func (f projectionFlags) openOperator(ctx context.Context,
+func (f registryFlags) openOperator(ctx context.Context,
 	open func(context.Context, registry.Config) (*pgxpool.Pool, error),
 	do func(*projections.Operator, *pgxpool.Pool) error, sections []config.Section) error {
 	return f.withOpened(ctx, open, func(pool *pgxpool.Pool, c config.Config) error {
@@ -51,23 +48,18 @@ func (f projectionFlags) openOperator(ctx context.Context,
 	}, append(sections, config.NeedClickHouse)...)
 }
 
-// projectionChangeFlags are shared by those that change something.
-type projectionChangeFlags struct {
-	projectionFlags
-	signature
-}
-
 // withAuditedOperator runs do with an open operator, between two rows of the audit, because a generation is more than
 // rows of the registry. do prints nothing: a result that cannot be written is not a change that failed.
-func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, s *cli.Streams, d registry.Deed,
+func (f changeFlags) withAuditedOperator(ctx context.Context, s *cli.Streams, d registry.Deed,
 	do func(*projections.Operator) error, sections ...config.Section) error {
 	return f.openOperator(ctx, registry.Open, func(o *projections.Operator, pool *pgxpool.Pool) error {
 		return f.around(ctx, s, pool, d, func() error { return do(o) })
 	}, sections)
 }
 
-// change changes one generation, which do returns, and prints what it is now, with a note if it is live and outdated.
-func (f projectionChangeFlags) change(ctx context.Context, s *cli.Streams, d registry.Deed, what string,
+// changeGeneration changes one generation, which do returns, and prints what it is now, with a note if it is live and
+// outdated.
+func (f changeFlags) changeGeneration(ctx context.Context, s *cli.Streams, d registry.Deed, what string,
 	do func(*projections.Operator) (int32, error)) error {
 	var id int32
 	result, note := map[string]any{"changed": what}, ""
@@ -100,7 +92,7 @@ func (f projectionChangeFlags) change(ctx context.Context, s *cli.Streams, d reg
 	})
 }
 
-type projectionListCmd struct{ projectionFlags }
+type projectionListCmd struct{ registryFlags }
 
 func (cmd projectionListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withOperator(ctx, func(o *projections.Operator) error {
@@ -120,7 +112,7 @@ func (cmd projectionListCmd) Run(ctx context.Context, s *cli.Streams) error {
 }
 
 type projectionRebuildCmd struct {
-	projectionChangeFlags
+	changeFlags
 	NoSwitch   bool `help:"Leave the new generation in standby."`
 	AcceptDiff bool `help:"Switch even if the new generation differs from the live one, after a change of the decoding."`
 }
@@ -172,7 +164,7 @@ func printRebuilt(o cli.Output, out io.Writer, r *projections.Rebuilt, switchabl
 }
 
 type projectionShowCmd struct {
-	projectionFlags
+	registryFlags
 	ID int32 `arg:"" help:"Generation id."`
 }
 
@@ -187,30 +179,31 @@ func (cmd projectionShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 }
 
 type projectionSwitchCmd struct {
-	projectionChangeFlags
+	changeFlags
 	ID int32 `arg:"" help:"Generation id."`
 }
 
 func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection switch", Detail: fmt.Sprintf("generation %d", cmd.ID)}
-	return cmd.change(ctx, s, d, registry.Live,
+	return cmd.changeGeneration(ctx, s, d, registry.Live,
 		func(o *projections.Operator) (int32, error) { return cmd.ID, o.Switch(ctx, cmd.ID) })
 }
 
-type projectionRollbackCmd struct{ projectionChangeFlags }
+type projectionRollbackCmd struct{ changeFlags }
 
 func (cmd projectionRollbackCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection rollback", Detail: "the newest standby generation"}
-	return cmd.change(ctx, s, d, registry.Live, func(o *projections.Operator) (int32, error) { return o.Rollback(ctx) })
+	return cmd.changeGeneration(ctx, s, d, registry.Live,
+		func(o *projections.Operator) (int32, error) { return o.Rollback(ctx) })
 }
 
 type projectionDropCmd struct {
-	projectionChangeFlags
+	changeFlags
 	ID int32 `arg:"" help:"Generation id."`
 }
 
 func (cmd projectionDropCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection drop", Detail: fmt.Sprintf("generation %d", cmd.ID)}
-	return cmd.change(ctx, s, d, registry.Dropped,
+	return cmd.changeGeneration(ctx, s, d, registry.Dropped,
 		func(o *projections.Operator) (int32, error) { return cmd.ID, o.Drop(ctx, cmd.ID) })
 }

@@ -164,28 +164,21 @@ func (cmd webhookTestCmd) Run(ctx context.Context, s *cli.Streams) error {
 	})
 }
 
-type webhookParkCmd struct {
-	changeFlags
-	Partner int64 `arg:"" help:"Partner id."`
-}
+type webhookParkCmd struct{ partnerFlags }
 
 func (cmd webhookParkCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return cmd.hold(ctx, s, registry.Deed{Command: "webhook park", Partner: cmd.Partner,
-		Detail: "parked: its events wait for `navlog webhook resume`"}, true)
+	return cmd.hold(ctx, s, "webhook park", "parked: its events wait for `navlog webhook resume`", true)
 }
 
-type webhookResumeCmd struct {
-	changeFlags
-	Partner int64 `arg:"" help:"Partner id."`
-}
+type webhookResumeCmd struct{ partnerFlags }
 
 func (cmd webhookResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return cmd.hold(ctx, s, registry.Deed{Command: "webhook resume", Partner: cmd.Partner, Detail: "resumed"}, false)
+	return cmd.hold(ctx, s, "webhook resume", "resumed", false)
 }
 
-func (f changeFlags) hold(ctx context.Context, s *cli.Streams, d registry.Deed, held bool) error {
-	return f.update(ctx, s, d, func(q *db.Queries) (int64, error) {
-		return q.HoldEndpoint(ctx, db.HoldEndpointParams{PartnerID: d.Partner, Held: held})
+func (f partnerFlags) hold(ctx context.Context, s *cli.Streams, command, what string, held bool) error {
+	return f.update(ctx, s, command, what, func(q *db.Queries) (int64, error) {
+		return q.HoldEndpoint(ctx, db.HoldEndpointParams{PartnerID: f.ID, Held: held})
 	})
 }
 
