@@ -21,9 +21,7 @@ func (completionCmd) Help() string {
 
 // Run prints a script that does not call navlog: it contains the commands and flags of this version of navlog.
 func (cmd completionCmd) Run(s *cli.Streams, app *kong.Kong) error {
-	words := map[string][]string{}
-	collect(app.Model.Node, "", words)
-	script := bashCompletion(app.Model.Node, words)
+	script := bashCompletion(app.Model.Node)
 	switch cmd.Shell {
 	case "zsh":
 		script = "autoload -Uz bashcompinit && bashcompinit\n" + script
@@ -34,37 +32,29 @@ func (cmd completionCmd) Run(s *cli.Streams, app *kong.Kong) error {
 	return err
 }
 
-// collect lists what can follow each command: its subcommands, and the flags of the command and its parents.
-func collect(n *kong.Node, path string, words map[string][]string) {
-	for _, flags := range n.AllFlags(true) {
-		for _, f := range flags {
-			words[path] = append(words[path], "--"+f.Name)
-		}
-	}
-	for _, child := range n.Children {
-		if !child.Hidden {
-			words[path] = append(words[path], child.Name)
-			collect(child, path+" "+child.Name, words)
-		}
-	}
-}
-
-func bashCompletion(n *kong.Node, words map[string][]string) string {
-	var b strings.Builder
-	b.WriteString("_navlog() {\n  local path='' word i\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    " +
-		"word=${COMP_WORDS[i]}\n    case \"$path $word\" in\n")
-	var paths []string
-	walk(n, "", func(path string, _ *kong.Node) { paths = append(paths, path) })
-	for _, path := range paths {
+// bashCompletion completes a command with its subcommands, and with the flags of the command and its parents.
+func bashCompletion(n *kong.Node) string {
+	var b, paths, words strings.Builder
+	walk(n, "", func(path string, n *kong.Node) {
 		if path != "" {
-			fmt.Fprintf(&b, "    %q) path=%q ;;\n", path, path)
+			fmt.Fprintf(&paths, "    %q) path=%q ;;\n", path, path)
 		}
-	}
-	b.WriteString("    esac\n  done\n  case \"$path\" in\n")
-	for _, path := range paths {
-		fmt.Fprintf(&b, "  %q) word=%q ;;\n", path, strings.Join(words[path], " "))
-	}
-	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$word\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o " +
+		fmt.Fprintf(&words, "  %q) word=\"", path)
+		for _, flags := range n.AllFlags(true) {
+			for _, f := range flags {
+				fmt.Fprintf(&words, "--%s ", f.Name)
+			}
+		}
+		for _, child := range n.Children {
+			if !child.Hidden {
+				fmt.Fprintf(&words, "%s ", child.Name)
+			}
+		}
+		words.WriteString("\" ;;\n")
+	})
+	b.WriteString("_navlog() {\n  local path='' word i\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    " +
+		"word=${COMP_WORDS[i]}\n    case \"$path $word\" in\n" + paths.String() + "    esac\n  done\n  case \"$path\" in\n" +
+		words.String() + "  esac\n  COMPREPLY=($(compgen -W \"$word\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o " +
 		"default -F _navlog navlog\n")
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,21 +65,12 @@ func writeEstimate(w io.Writer, e *operate.Estimate, priced bool) {
 
 // bill lists calls by method. The bytes of a day are unknown.
 func bill(w io.Writer, title string, calls []registry.MethodCalls, total registry.MethodCalls, priced bool) {
-	row := func(name string, m registry.MethodCalls) {
-		cli.Fprintf(w, "%s\t%d\t%d", name, m.Calls, m.Bytes)
-		if priced {
-			cli.Fprintf(w, "\t%d", m.Units)
-		}
-		fmt.Fprintln(w)
-	}
-	cli.Fprintf(w, "%s\tCALLS\tBYTES", title)
+	heading, cells := title+"\tCALLS\tBYTES", 3
 	if priced {
-		fmt.Fprint(w, "\tUNITS")
+		heading, cells = heading+"\tUNITS", 4
 	}
-	fmt.Fprintln(w)
-	for _, m := range calls {
-		row(m.Method, m)
-	}
-	row("total", total)
+	total.Method = "total"
+	cli.Rows(w, append(slices.Clone(calls), total), heading,
+		func(m registry.MethodCalls) []any { return []any{m.Method, m.Calls, m.Bytes, m.Units}[:cells] })
 	fmt.Fprintln(w)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,31 +39,26 @@ func (cmd mappingCheckCmd) Run(s *cli.Streams) error {
 		return err
 	}
 	_, _, err = mapping.ParseFile(cmd.File, text, cli.Preset)
-	if cmd.JSON {
-		return cmd.printJSON(s, err)
-	}
-	if err != nil {
-		return cli.MappingMistakes(s.Out, cmd.File, err)
-	}
-	_, err = cli.Fprintf(s.Out, "%s has no mistakes.\n", cmd.File)
-	return err
-}
-
-// printJSON prints the mistakes as JSON. fault is the result of the check.
-func (cmd mappingCheckCmd) printJSON(s *cli.Streams, fault error) error {
-	mistakes, ok := errors.AsType[mapping.Mistakes](fault)
-	if fault != nil && !ok {
-		return cli.Configuration.With(fault)
+	mistakes, listed := errors.AsType[mapping.Mistakes](err)
+	if err != nil && !listed {
+		return cli.Configuration.With(err)
 	}
 	lines := make([]string, len(mistakes))
 	for i, m := range mistakes {
 		lines[i] = m.String()
 	}
-	if err := json.NewEncoder(s.Out).Encode(map[string]any{"file": cmd.File, "ok": fault == nil,
-		"mistakes": lines}); err != nil || fault == nil {
-		return err
+	result := map[string]any{"file": cmd.File, "ok": err == nil, "mistakes": lines}
+	printed := cmd.Print(s.Out, result, func(w io.Writer) {
+		if err == nil {
+			cli.Fprintf(w, "%s has no mistakes.\n", cmd.File)
+			return
+		}
+		_ = cli.MappingMistakes(w, cmd.File, err)
+	})
+	if err == nil {
+		return printed
 	}
-	return cli.MappingMistakes(io.Discard, cmd.File, fault)
+	return cli.MappingMistakes(io.Discard, cmd.File, err)
 }
 
 type mappingTryCmd struct {

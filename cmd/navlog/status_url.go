@@ -34,12 +34,7 @@ func fetchStatus(ctx context.Context, address string) (document json.RawMessage,
 }
 
 func writePublicStatus(w io.Writer, st client.Status) {
-	row := func(cells ...string) { // everything in it comes from the API
-		for i := range cells {
-			cells[i] = cli.Printable(cells[i])
-		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
-	}
+	row := func(name, value string) { cli.Fprintf(w, "%s\t%s\n", name, value) }
 	row(fmt.Sprintf("CHAIN %d", st.ChainID), st.ChainState)
 	if st.ChainReason != nil {
 		row("reason", *st.ChainReason)

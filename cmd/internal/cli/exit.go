@@ -67,11 +67,19 @@ func CodeOf(err error) Code {
 	if e, ok := errors.AsType[coded](err); ok {
 		return e.code
 	}
-	if _, ok := errors.AsType[*registry.UnknownOutcomeError](err); ok {
+	switch {
+	case is[*registry.UnknownOutcomeError](err):
 		return Failed // a script that runs the command again could do its change twice
-	}
-	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+	case is[*contracts.OtherChainError](err):
+		return Configuration
+	case is[*pgconn.ConnectError](err), is[*tls.CertificateVerificationError](err), LoginRefused(err):
 		return Unreachable
+	}
+	for _, unreachable := range []error{readmodel.ErrUnreachable, contracts.ErrNoneAnswers, kerr.SaslAuthenticationFailed,
+		http.ErrSchemeMismatch, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, unreachable) {
+			return Unreachable
+		}
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.SeverityUnlocalized == "FATAL" { // it ends the session
 		return Unreachable
@@ -79,23 +87,13 @@ func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op != "listen" { // a port in use is not an unreachable peer
 		return Unreachable
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
-		return Unreachable
-	}
-	if _, ok := errors.AsType[*contracts.OtherChainError](err); ok {
-		return Configuration
-	}
-	if errors.Is(err, readmodel.ErrUnreachable) || errors.Is(err, contracts.ErrNoneAnswers) {
-		return Unreachable
-	}
-	if LoginRefused(err) || errors.Is(err, kerr.SaslAuthenticationFailed) {
-		return Unreachable
-	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return Unreachable
-	}
 	if e, ok := errors.AsType[rpc.HTTPError](err); ok && e.StatusCode >= http.StatusInternalServerError {
 		return Unreachable
 	}
 	return Failed
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
