@@ -153,11 +153,7 @@ func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if cmd.JSON {
-		_, err = fmt.Fprintf(out, "%s\n", document)
-	} else {
-		err = cmd.Print(out, nil, func(w io.Writer) { writePublicStatus(w, st) })
-	}
+	err = cmd.Print(out, document, func(w io.Writer) { writePublicStatus(w, st) })
 	if st.FrozenReason != nil {
 		err = errors.Join(err, errFrozen(cli.Printable(*st.FrozenReason)))
 	}

@@ -79,7 +79,7 @@ func (cmd deadShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		r, err := db.New(pool).GetDeadRecord(ctx, cmd.ID)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return noDeadRecord(cmd.ID)
+			return fmt.Errorf("there is no dead record %d: `navlog webhook dead list --all` shows them", cmd.ID)
 		}
 		if err != nil {
 			return fmt.Errorf("read dead record %d: %w", cmd.ID, err)
@@ -108,15 +108,8 @@ func readReferral(value []byte) json.RawMessage {
 	if proto.Unmarshal(value, referral) != nil {
 		return nil
 	}
-	b, err := protojson.Marshal(referral)
-	if err != nil {
-		return nil
-	}
+	b, _ := protojson.Marshal(referral)
 	return b
-}
-
-func noDeadRecord(id int64) error {
-	return fmt.Errorf("there is no dead record %d: `navlog webhook dead list --all` shows them", id)
 }
 
 type deadRetryCmd struct {

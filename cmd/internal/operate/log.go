@@ -181,8 +181,7 @@ func (l logLine) print(out io.Writer) error {
 	return err
 }
 
-func (f logFlags) write(s *cli.Streams, chainID uint64, e chainlog.Entry, vaults *mapping.Vaults) error {
-	l := lineOf(chainID, e, vaults)
+func (f logFlags) write(s *cli.Streams, l logLine) error {
 	if f.JSON {
 		return json.NewEncoder(s.Out).Encode(l)
 	}
@@ -215,7 +214,7 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if !cmd.Follow {
 		return chainlog.ReadAfter(ctx, c.Chain.ID, from, func(e chainlog.Entry) error {
 			steps.End()
-			return cmd.write(s, c.Chain.ID, e, vaults)
+			return cmd.write(s, lineOf(c.Chain.ID, e, vaults))
 		}, c.Kafka.Options()...)
 	}
 	reader, err := chainlog.NewReader(c.Chain.ID, from, c.Kafka.Options()...)
@@ -233,7 +232,7 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		steps.End()
 		for _, e := range entries {
-			if err := cmd.write(s, c.Chain.ID, e, vaults); err != nil {
+			if err := cmd.write(s, lineOf(c.Chain.ID, e, vaults)); err != nil {
 				return err
 			}
 		}
@@ -301,9 +300,7 @@ func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if l.Record, err = protojson.Marshal(e.Record); err != nil {
 			return fmt.Errorf("show record %d: %w", e.Seq, err)
 		}
-		if cmd.JSON {
-			err = json.NewEncoder(s.Out).Encode(l)
-		} else if err = l.print(s.Out); err == nil {
+		if err = cmd.write(s, l); err == nil && !cmd.JSON {
 			_, err = cli.Fprintf(s.Out, "at       offset %d of %s, ends a unit: %t\nrecord   %s\n", l.Offset,
 				chainlog.LogTopic(c.Chain.ID), l.Boundary, string(l.Record))
 		}

@@ -52,7 +52,7 @@ type explainUserCmd struct {
 
 // Run explains a number of /users/{address}.
 func (cmd explainUserCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return cmd.explain(ctx, s, ofUser(cmd.Address), cmd.Number, "")
+	return cmd.explain(ctx, s, "/api/v1/users/"+cmd.Address, cmd.Number, "")
 }
 
 type explainVaultCmd struct {
@@ -67,7 +67,7 @@ func (cmd explainVaultCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if number == "userCount" || number == "pendingWithdrawals" {
 		number = "stats/" + number
 	}
-	return cmd.explain(ctx, s, ofVault(cmd.Address), number, "")
+	return cmd.explain(ctx, s, "/api/v1/vaults/"+cmd.Address, number, "")
 }
 
 type explainSettlementCmd struct {
@@ -78,7 +78,7 @@ type explainSettlementCmd struct {
 
 // Run explains a number of /settlement/summary.
 func (cmd explainSettlementCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return cmd.explain(ctx, s, ofSettlement, cmd.Vault+"/"+cmd.Number, "")
+	return cmd.explain(ctx, s, "/api/v1/settlement/summary", cmd.Vault+"/"+cmd.Number, "")
 }
 
 type explainPartnerCmd struct {
@@ -93,7 +93,7 @@ func (cmd explainPartnerCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	return cmd.explain(ctx, s, ofPartner, cmd.Number, key)
+	return cmd.explain(ctx, s, "/api/v1/partner/stats", cmd.Number, key)
 }
 
 // tries is how often a number that does not add up is read: the chain may have been reorganised between two responses.

@@ -18,16 +18,6 @@ import (
 	"github.com/navlog/navlog/schemas/client"
 )
 
-// Paths of the API's responses with explainable numbers.
-const (
-	ofSettlement = "/api/v1/settlement/summary"
-	ofPartner    = "/api/v1/partner/stats"
-)
-
-func ofUser(address string) string { return "/api/v1/users/" + address }
-
-func ofVault(address string) string { return "/api/v1/vaults/" + address }
-
 // explanation is the state of explaining one number.
 type explanation struct {
 	explainFlags

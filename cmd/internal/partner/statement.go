@@ -326,14 +326,14 @@ func unproven(v *verified, found *statement.Findings) (out []string) {
 		out = append(out, "it names no vault")
 	}
 	for _, l := range v.LeftOut {
-		switch {
-		case l.StartBlock != "":
+		events := printable.Count(l.Events, "event")
+		if l.StartBlock != "" {
 			out = append(out, fmt.Sprintf("it has vault %s from block %s on, and the chain has %s for the partner before"+
-				" it in the range", l.Address, l.StartBlock, printable.Count(l.Events, "event")))
-		default:
-			out = append(out, fmt.Sprintf("it does not have contract %s, which has %s for the partner in the range:"+
-				" if that is not a vault, pass it as --ignore", l.Address, printable.Count(l.Events, "event")))
+				" it in the range", l.Address, l.StartBlock, events))
+			continue
 		}
+		out = append(out, fmt.Sprintf("it does not have contract %s, which has %s for the partner in the range:"+
+			" if that is not a vault, pass it as --ignore", l.Address, events))
 	}
 	if found.Blocks == 0 {
 		out = append(out, "no block is in its range")
@@ -384,9 +384,12 @@ type total struct {
 
 // write prints a result for people. totals are in the order of the vaults.
 func (v *verified) write(w io.Writer, totals []total) {
-	cli.Fprintf(w, "%s\n", firstLine(v))
-	cli.Fprintf(w, "\nproven\tits events, totals and root match the chain, byte for byte,"+
-		" for its vaults from their first blocks on\n")
+	verdict := "VERIFIED: the statement matches the chain, byte for byte, and is signed by a known key"
+	if !v.Verified {
+		verdict = "NOT VERIFIED: " + v.Unproven[0]
+	}
+	cli.Fprintf(w, "%s.\n\nproven\tits events, totals and root match the chain, byte for byte,"+
+		" for its vaults from their first blocks on\n", verdict)
 	for _, reason := range v.Unproven {
 		cli.Fprintf(w, "not proven\t%s\n", reason)
 	}
@@ -411,12 +414,4 @@ func (v *verified) write(w io.Writer, totals []total) {
 		cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", t.VaultAddress, v.Vaults[i].StartBlock, t.Deposits, t.Assets,
 			t.Withdrawals, t.AssetsEstimate)
 	}
-}
-
-// firstLine returns the line that reports whether the statement is verified.
-func firstLine(v *verified) string {
-	if v.Verified {
-		return "VERIFIED: the statement matches the chain, byte for byte, and is signed by a known key."
-	}
-	return "NOT VERIFIED: " + v.Unproven[0] + "."
 }
