@@ -555,7 +555,11 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 		e.fine("grants", "%s has the rights of %d of 5 roles", user, 5-len(denied))
 	}
 	e.fine(check, "as this version of navlog needs them")
-	e.programs(ctx, pool)
+	if rows, err := readStatus(ctx, pool); err != nil {
+		e.warn("programs", "run this as another user", "this user cannot read their states: %v", err)
+	} else {
+		e.states(rows)
+	}
 	e.generations(ctx, pool)
 	if e.uses(config.NeedSecretKey) {
 		e.secretKey(ctx, pool)
@@ -638,17 +642,7 @@ func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
 	e.fine("secret key", "it opens all stored secrets that this login may read")
 }
 
-// programs reports which of the four programs run, and the faults that they report.
-func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
-	rows, err := readStatus(ctx, pool)
-	if err != nil {
-		e.warn("programs", "run this as another user", "this user cannot read their states: %v", err)
-		return
-	}
-	e.states(rows)
-}
-
-// states is programs for what the programs have reported.
+// states reports which of the four programs run, and the faults that they report.
 func (e *examination) states(rows []statusRow) {
 	running := map[string]bool{}
 	written := slices.ContainsFunc(rows, writes)

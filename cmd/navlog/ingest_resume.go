@@ -20,10 +20,6 @@ type ingestResumeCmd struct {
 	AcceptReorg bool `help:"Retract everything that is no longer in the chain, and continue with the chain. Without this flag, only show what would be retracted."`
 }
 
-// errNotAccepted ends a run that only showed the plan, so that a script without the flag does not mistake it for
-// success.
-var errNotAccepted = errors.New("nothing was changed: `navlog ingest resume --accept-reorg` continues with that chain")
-
 // Run shows what continuing with the chain would retract, and does it if the flag is given.
 func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.ReadReaching(ctx, cmd.Flags, config.NeedChain, config.NeedKafka)
@@ -48,8 +44,8 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	err = cmd.Print(s.Out, r, func(w io.Writer) { writeResumption(w, r) })
-	if err == nil && !r.Accepted {
-		err = cli.Frozen.With(errNotAccepted)
+	if err == nil && !r.Accepted { // a script without the flag must not mistake the plan for success
+		err = cli.Frozen.With(errors.New("nothing was changed: `navlog ingest resume --accept-reorg` continues with that chain"))
 	}
 	return err
 }

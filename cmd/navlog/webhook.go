@@ -167,7 +167,9 @@ func (cmd webhookShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 			Log         []attemptRow      `json:"attemptLog"`
 		}{row, d.Body, d.CorrectedAt, before, telemetry.TraceID(d.Traceparent), attempts}
 		return cmd.Print(s.Out, result, func(w io.Writer) {
-			row.write(w, d.Body)
+			cli.Fprintf(w, "event     %s, %s, partner %d, sequence %s\nstate     %s, created %s, finished %s\nbody      %s\n",
+				d.EventID, d.Type, d.PartnerID, orDash(d.Sequence), d.State, clock(&d.CreatedAt), clock(d.FinishedAt),
+				string(d.Body))
 			if result.TraceID != "" {
 				cli.Fprintf(w, "trace     %s\n", result.TraceID)
 			}
@@ -193,11 +195,6 @@ func inMs(us *int32) *float64 {
 	}
 	ms := float64(*us) / 1000
 	return &ms
-}
-
-func (d deliveryRow) write(w io.Writer, body []byte) {
-	cli.Fprintf(w, "event     %s, %s, partner %d, sequence %s\nstate     %s, created %s, finished %s\nbody      %s\n",
-		d.ID, d.Type, d.PartnerID, orDash(d.Sequence), d.State, clock(&d.CreatedAt), clock(d.FinishedAt), string(body))
 }
 
 func writeAttempts(w io.Writer, attempts []attemptRow) {

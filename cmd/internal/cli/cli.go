@@ -60,10 +60,16 @@ func (s standard) Write(line []byte) (int, error) {
 // Streams are where a command writes: results to Out, everything else to Err. Both are Screens.
 type Streams struct{ Out, Err io.Writer }
 
-// Discards reports whether results are lost: standard output is closed, or it is the null device.
+// Discards reports whether results are lost: standard output is the null device, which the runtime of Go also opens in
+// the place of a stream that was closed before the process began.
 func (s *Streams) Discards() bool {
-	screen, ok := s.Out.(*Screen)
-	return ok && screen.discards()
+	file, ok := s.Out.(*Screen).raw.(*os.File)
+	if !ok {
+		return false
+	}
+	is, fault := file.Stat()
+	null, missing := os.Stat(os.DevNull)
+	return fault == nil && missing == nil && os.SameFile(is, null)
 }
 
 // Main runs the commands with the arguments of the process, until they end or a signal arrives, and then exits. A

@@ -86,18 +86,6 @@ func (s *Screen) Terminal() io.Writer {
 	return nil
 }
 
-// discards reports whether the underlying stream is the null device, which the runtime of Go also opens in the place of
-// a stream that was closed before the process began.
-func (s *Screen) discards() bool {
-	file, ok := s.raw.(*os.File)
-	if !ok {
-		return false
-	}
-	is, fault := file.Stat()
-	null, missing := os.Stat(os.DevNull)
-	return fault == nil && missing == nil && os.SameFile(is, null)
-}
-
 // Data returns the writer for a document whose bytes must not change: the underlying stream, unless it is a terminal.
 func Data(out io.Writer) io.Writer {
 	if s, ok := out.(*Screen); ok && s.Terminal() == nil {
