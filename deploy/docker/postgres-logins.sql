@@ -3,7 +3,8 @@
 -- compose.yaml creates the database. On a database that existed before, run it once:
 --   docker compose -f deploy/docker/compose.yaml exec postgres \
 --     psql -v ON_ERROR_STOP=1 -U navlog -d navlog -f /docker-entrypoint-initdb.d/navlog-logins.sql
--- and again whenever a password has changed, after the container was recreated (docs/operations.md, "Passwords in Compose"). `navlog migrate --roles` grants the rights.
+-- and again whenever a password has changed, after the container was recreated (docs/operations.md,
+-- "Passwords in Compose"). `navlog migrate --roles` grants the rights.
 \set migrate `cat /run/secrets/postgres_migrate`
 \set ingest `cat /run/secrets/postgres_ingest`
 \set project `cat /run/secrets/postgres_project`

@@ -92,7 +92,7 @@ var newBoard = dashboard.NewDashboardBuilder //nolint:staticcheck // for the sam
 func build() (board, error) {
 	const chains = "label_values(navlog_build_info, chain)"
 	b := newBoard("navlog").Uid("navlog").Tags([]string{"navlog"}).Version(1).
-		Description("One navlog: from the chain to answers and webhooks, in the order in which a log passes through it.").
+		Description("One navlog: from the chain to responses and webhooks, in the order in which a log passes through it.").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).Refresh("30s").Time("now-6h", "now").
 		Timezone(""). // that of the reader's settings
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Prometheus").Type("prometheus").

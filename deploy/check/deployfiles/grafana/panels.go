@@ -1,9 +1,9 @@
 package grafana
 
 const (
-	// logBehind and answersBehind are the blocks that the log and the answers of each instance are behind the chain.
-	logBehind     = `clamp_min(max(navlog_ingest_head_block{chain=~"$chain"}) - max(navlog_ingest_indexed_block{chain=~"$chain"}), 0)`
-	answersBehind = `max by (instance) (clamp_min(scalar(max(navlog_ingest_head_block{chain=~"$chain"})) - navlog_query_indexed_block{chain=~"$chain"}, 0))`
+	// logBehind and servedBehind are the blocks that the log and the responses of each instance are behind the chain.
+	logBehind    = `clamp_min(max(navlog_ingest_head_block{chain=~"$chain"}) - max(navlog_ingest_indexed_block{chain=~"$chain"}), 0)`
+	servedBehind = `max by (instance) (clamp_min(scalar(max(navlog_ingest_head_block{chain=~"$chain"})) - navlog_query_indexed_block{chain=~"$chain"}, 0))`
 	// inSeconds divides blocks by the chain's block rate of the last hour.
 	inSeconds = ` / scalar(clamp_min(deriv(max(navlog_ingest_head_block{chain=~"$chain"} > 0)[1h:1m]), 0.001))`
 )
@@ -56,25 +56,25 @@ var rows = []row{
 			},
 			{
 				id: 4, title: "Blocks behind the chain", width: 12, decimals: new(0.0),
-				description: "If the log falls behind, check the nodes; if only answers do, check the read models.",
+				description: "If the log falls behind, check the nodes; if only responses do, check the read models.",
 				alerts:      "NavlogNotReady, LogBehindHead",
 				queries: []query{
 					{"log", logBehind},
-					{"answers of {{instance}}", answersBehind},
+					{"responses of {{instance}}", servedBehind},
 				},
 			},
 			{
 				id: 5, title: "Seconds behind the chain", width: 12, unit: "s",
 				description: "The same blocks in seconds, at the chain's block rate of the last hour. If read models were " +
-					"last seen long ago, ClickHouse does not respond to serve. The age of answers by the time of their " +
+					"last seen long ago, ClickHouse does not respond to serve. The age of responses by the time of their " +
 					"blocks is lagSeconds of the API.",
 				alerts: "NavlogNotReady, AnswersBehind",
 				queries: []query{
 					{"log", logBehind + inSeconds},
-					{"answers of {{instance}}", answersBehind + inSeconds},
+					{"responses of {{instance}}", servedBehind + inSeconds},
 					{"read models last seen by {{instance}}",
 						`max by (instance) (navlog_query_snapshot_age_seconds{chain=~"$chain"})`},
-					{"answers of {{instance}}, by the time of blocks",
+					{"responses of {{instance}}, by the time of blocks",
 						`max by (instance) (navlog_query_lag_seconds{chain=~"$chain"})`},
 				},
 			},
@@ -193,7 +193,7 @@ var rows = []row{
 				alerts: "NavlogNotReady, AnswersStalled, ProjectionBehind",
 				queries: []query{
 					{"generation {{generation}}", `max by (generation) (navlog_projections_lag_records{chain=~"$chain"})`},
-					{"answers of {{instance}}",
+					{"responses of {{instance}}",
 						`max by (instance) (clamp_min(scalar(max(navlog_ingest_seq{chain=~"$chain"})) - navlog_query_indexed_seq{chain=~"$chain"}, 0))`},
 					{"stalled", `max(navlog_query_chain_state{chain=~"$chain",state="stalled"})`},
 				},
@@ -256,7 +256,7 @@ var rows = []row{
 		},
 	},
 	{
-		id: 21, title: "Read models to answers: serve",
+		id: 21, title: "Read models to responses: serve",
 		panels: []panel{
 			{
 				id: 22, title: "Responses per second, by status", as: stacked, unit: "reqps",
