@@ -19,7 +19,7 @@ import (
 )
 
 type dispatchCmd struct {
-	Run    dispatchRunCmd    `cmd:"" default:"withargs" help:"Send webhooks until a signal comes."`
+	Run    dispatchRunCmd    `cmd:"" default:"withargs" help:"Send webhooks until a signal arrives."`
 	Rewind dispatchRewindCmd `cmd:"" help:"Read the referral topics again; events that are known are not sent again. Stop dispatch first."`
 }
 

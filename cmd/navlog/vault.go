@@ -47,7 +47,7 @@ func (f vaultFlags) order(ctx context.Context, s *cli.Streams, kind, argument, e
 		ingestOrder{kind: kind, deed: "vault " + kind, vault: vault, argument: argument, what: kind, effect: effect})
 }
 
-// ingestFlags are shared by the commands that ingest carries out.
+// ingestFlags are shared by the commands that ingest executes.
 type ingestFlags struct {
 	changeFlags
 	Yes  bool          `short:"y" help:"Do not ask for confirmation."`
@@ -192,7 +192,7 @@ func (f ingestFlags) leave(
 	}
 	q := db.New(pool)
 	f.await(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
-		steps.Report(fmt.Sprintf("waiting for ingest to carry out command %d", o.Command), 0, 0)
+		steps.Report(fmt.Sprintf("waiting for ingest to execute command %d", o.Command), 0, 0)
 		row, err := q.VaultCommand(ctx, o.Command)
 		if err != nil {
 			return false, fmt.Errorf("read command %d: %w", o.Command, err)
@@ -215,7 +215,7 @@ func (o vaultOrder) write(w io.Writer) {
 	switch o.Outcome {
 	case registry.CommandRefused: // an error
 	case "":
-		cli.Fprintf(w, "%s vault %s is queued as command %d: a running ingest carries it out, but not while it is frozen "+
+		cli.Fprintf(w, "%s vault %s is queued as command %d: a running ingest executes it, but not while it is frozen "+
 			"(`navlog status`)\n", o.what, o.Vault, o.Command)
 	default:
 		cli.Fprintf(w, "%s vault %s: done, %s\n", o.what, o.Vault, o.Detail)

@@ -22,7 +22,7 @@ import (
 
 // Only dispatch writes deliveries: these commands leave it a row, and wait for the outcome.
 
-// orderFlags are shared by the commands that dispatch carries out.
+// orderFlags are shared by the commands that dispatch executes.
 type orderFlags struct {
 	changeFlags
 	Wait time.Duration `default:"10s" help:"How long to wait until a dispatcher executes it; 0: do not wait. A dispatcher executes it in any case."`
@@ -71,7 +71,7 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 			return false, fmt.Errorf("read command %d: %w", id, err)
 		}
 		o.Done, o.Deliveries = r.DoneAt != nil, r.Deliveries
-		steps.Report(fmt.Sprintf("waiting for a dispatcher to carry out command %d: sent", id), uint64(o.Deliveries), 0)
+		steps.Report(fmt.Sprintf("waiting for a dispatcher to execute command %d: sent", id), uint64(o.Deliveries), 0)
 		return o.Done, nil
 	})
 	return f.report(s, o, d.Detail)
@@ -88,7 +88,7 @@ func (f orderFlags) report(s *cli.Streams, o order, what string) error {
 			cli.Fprintf(w, "partner %d: %s continues as command %d, %s pending so far\n", o.PartnerID, what, o.Command,
 				deliveries)
 		default:
-			cli.Fprintf(w, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` "+
+			cli.Fprintf(w, "partner %d: %s is queued as command %d: a running dispatcher executes it (`navlog status` "+
 				"shows whether one runs)\n", o.PartnerID, what, o.Command)
 		}
 		if o.Parked {
