@@ -706,7 +706,7 @@ func (e *examination) answers(rows []statusRow) {
 		if !ok || ingest == nil || ingest.IndexedBlock < s.IndexedBlock+servedWithin {
 			continue
 		}
-		e.warn("answers of "+r.Instance, "check project: `navlog status` shows its state with the reason",
+		e.warn("responses of "+r.Instance, "check project: `navlog status` shows its state with the reason",
 			"they are at block %d, but the log is at block %d: the read model does not advance, or is catching up",
 			s.IndexedBlock, ingest.IndexedBlock)
 	}

@@ -659,7 +659,7 @@ func TestReceiverResponsesAreEscaped(t *testing.T) {
 	var out bytes.Buffer
 	status := int32(500)
 	writeAttempts(&out, []attemptRow{{Number: 2, Status: &status, Response: "out of order\n"}, {Number: 3}})
-	if !strings.Contains(out.String(), `answer 2  out of order\n`) || strings.Contains(out.String(), "answer 3") {
+	if !strings.Contains(out.String(), `response 2  out of order\n`) || strings.Contains(out.String(), "response 3") {
 		t.Errorf("the attempts are printed as %s", out.String())
 	}
 }

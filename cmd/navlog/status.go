@@ -254,7 +254,7 @@ func ingestOf(rows []statusRow) *registry.ProgramStatus {
 	return nil
 }
 
-// writeServed prints the block from which each instance of serve answers.
+// writeServed prints the block from which each instance of serve responds.
 func writeServed(w io.Writer, rows []statusRow) {
 	ingest := ingestOf(rows)
 	serving := slices.DeleteFunc(slices.Clone(rows), func(r statusRow) bool { _, ok := servedBy(r, ingest); return !ok })
@@ -277,7 +277,7 @@ func writeVaultWarnings(w io.Writer, rows []statusRow) {
 }
 
 // details are the other things that project, serve and dispatch report. ingest has a separate section, and so has the
-// state that serve answers from.
+// state from which serve responds.
 func details(r statusRow) string {
 	var st struct {
 		Generation           int32

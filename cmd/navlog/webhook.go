@@ -202,7 +202,7 @@ func writeAttempts(w io.Writer, attempts []attemptRow) {
 		return
 	}
 	cli.Rows(w, attempts, "#\tSTARTED\tRESULT\tTOOK\tDNS\tCONNECT\tTLS\tFIRST BYTE\tURL", func(a attemptRow) []any {
-		result := "no answer"
+		result := "no response"
 		switch {
 		case a.Status != nil:
 			result = fmt.Sprint(*a.Status)
@@ -214,7 +214,7 @@ func writeAttempts(w io.Writer, attempts []attemptRow) {
 	})
 	for _, a := range attempts {
 		if a.Response != "" {
-			cli.Fprintf(w, "answer %d  %s\n", a.Number, a.Response)
+			cli.Fprintf(w, "response %d  %s\n", a.Number, a.Response)
 		}
 	}
 }

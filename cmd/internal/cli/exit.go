@@ -18,8 +18,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// A Code is the exit code of the process, which tells a script what to do next. docs/operations.md lists the codes for
-// operators.
+// A Code is the exit code of the process, from which a script sees what to do next. docs/operations.md lists the codes
+// for operators.
 type Code int
 
 // Exit codes. An error without a code gets Failed.
