@@ -301,7 +301,11 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 		e.fail(cli.Unreachable, check, "check whether the brokers are up", "request the brokers: %v", chainlog.Explain(err))
 		return
 	}
-	e.fine(check, "%s%s", printable.Count(len(found.Brokers), "broker"), asWhom(c.Kafka))
+	as := ""
+	if c.Kafka.SASL.Mechanism != "" {
+		as = ", as " + strings.TrimPrefix(c.Kafka.SASL.Who(), "User:")
+	}
+	e.fine(check, "%s%s", printable.Count(len(found.Brokers), "broker"), as)
 	if !deep {
 		return
 	}

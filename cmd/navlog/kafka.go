@@ -187,14 +187,6 @@ func grant(ctx context.Context, c config.Config, logins, passwords map[string]st
 	return chainlog.Grant(ctx, adm, c.Chain.ID, logins)
 }
 
-// asWhom describes the login of a program.
-func asWhom(c chainlog.Config) string {
-	if c.SASL.Mechanism == "" {
-		return ""
-	}
-	return ", as " + strings.TrimPrefix(c.SASL.Who(), "User:")
-}
-
 // kafkaRights reports which rights are missing, and for which user.
 func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 	const check = "Kafka, rights"

@@ -21,29 +21,6 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// runProgram runs one program and its ops server until ctx ends or one of them fails. The console shows the progress of
-// a backfill by ingest.
-func runProgram(ctx context.Context, d *wiring.Deps, name string, p wiring.Program, screen *console.Console) error {
-	defer registry.Close(d.Pool)
-	d.ShowReady(name, p)
-	group, ctx := errgroup.WithContext(ctx)
-	if listen := d.Config.Ops.Listen; listen != "" {
-		listener, err := wiring.ListenOps(listen)
-		if err != nil {
-			return err
-		}
-		group.Go(func() error { return d.ServeOps(ctx, listener, map[string]wiring.Program{name: p}) })
-	}
-	group.Go(func() error { return p.Run(ctx) })
-	if i, ok := p.(*ingest.Ingest); ok {
-		group.Go(func() error { return screen.Watch(ctx, wiring.Backfill(i), d.Log) })
-	}
-	if err := group.Wait(); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
-}
-
 // A programSpec is how one of the four programs is built, and how much memory it may use unless GOGC and GOMEMLIMIT say
 // otherwise.
 type programSpec struct {
@@ -68,7 +45,8 @@ var programSpecs = map[string]programSpec{
 	"dispatch": {build: func(d *wiring.Deps) (wiring.Program, error) { return d.Dispatch() }},
 }
 
-// start starts one of the four programs.
+// start runs one of the four programs and its ops server until ctx ends or one of them fails. The console shows the
+// progress of a backfill by ingest.
 func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string) error {
 	c, err := config.ReadFor(cmd, name)
 	if err != nil {
@@ -88,15 +66,31 @@ func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string) erro
 	if err != nil {
 		return err
 	}
+	defer registry.Close(d.Pool)
 	if name == "serve" || name == "dispatch" {
-		warnOfNodes(d.Log, c)
+		warnOfNodes(log, c)
 	}
 	p, err := one.build(d)
 	if err != nil {
-		registry.Close(d.Pool)
 		return err
 	}
-	return runProgram(ctx, d, name, p, screen)
+	d.ShowReady(name, p)
+	group, ctx := errgroup.WithContext(ctx)
+	if listen := c.Ops.Listen; listen != "" {
+		listener, err := wiring.ListenOps(listen)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return d.ServeOps(ctx, listener, map[string]wiring.Program{name: p}) })
+	}
+	group.Go(func() error { return p.Run(ctx) })
+	if i, ok := p.(*ingest.Ingest); ok {
+		group.Go(func() error { return screen.Watch(ctx, wiring.Backfill(i), log) })
+	}
+	if err := group.Wait(); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
 }
 
 // withoutRegistry returns an ingest for one command, which only needs the log and the nodes, and the command's
