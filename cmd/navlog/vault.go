@@ -129,8 +129,8 @@ func (cmd vaultAddCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	argument, err := v.Encode()
 	if err != nil { // its words are those of the configuration
-		words := strings.NewReplacer("chain.vaults[0]: unknown preset", "--mapping: unknown preset", "chain.vaults[0]",
-			"vault "+cmd.Address)
+		words := strings.NewReplacer("chain.vaults[0]: unknown preset", "--mapping: unknown preset",
+			"chain.vaults[0].address", "the vault's address", "chain.vaults[0]", "vault "+cmd.Address)
 		return cli.Usage.With(errors.New(words.Replace(err.Error())))
 	}
 	return cmd.order(ctx, s, registry.AddVault, argument,
