@@ -19,14 +19,8 @@ import (
 )
 
 type dispatchCmd struct {
-	Run    dispatchRunCmd    `cmd:"" default:"withargs" help:"Send webhooks until a signal arrives."`
+	Run    programCmd        `cmd:"" default:"withargs" help:"Send webhooks until a signal arrives."`
 	Rewind dispatchRewindCmd `cmd:"" help:"Read the referral topics again; events that are known are not sent again. Stop dispatch first."`
-}
-
-type dispatchRunCmd struct{ cli.Flags }
-
-func (cmd dispatchRunCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return start(ctx, s, cmd.Flags, "dispatch")
 }
 
 type dispatchRewindCmd struct {

@@ -25,8 +25,8 @@ import (
 
 type subcommands struct {
 	Ingest   ingestCmd   `cmd:"" group:"programs" help:"chain -> log; also estimate, resume (after a freeze)"`
-	Project  projectCmd  `cmd:"" group:"programs" help:"log -> read models"`
-	Serve    serveCmd    `cmd:"" group:"programs" help:"read models -> HTTP API"`
+	Project  programCmd  `cmd:"" group:"programs" help:"log -> read models"`
+	Serve    programCmd  `cmd:"" group:"programs" help:"read models -> HTTP API"`
 	Dispatch dispatchCmd `cmd:"" group:"programs" help:"log -> signed webhooks to partners"`
 
 	Config  configCmd  `cmd:"" group:"begin" help:"Check the configuration, and with --connect the engines."`

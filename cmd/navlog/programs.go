@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/alecthomas/kong"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
@@ -116,27 +117,16 @@ func warnOfNodes(log *slog.Logger, c config.Config) {
 }
 
 type ingestCmd struct {
-	Run      ingestRunCmd      `cmd:"" default:"withargs" help:"Follow the chain and append its logs to the Kafka log."`
+	Run      programCmd        `cmd:"" default:"withargs" help:"Follow the chain and append its logs to the Kafka log."`
 	Estimate ingestEstimateCmd `cmd:"" help:"Estimate the cost of a backfill in calls, price units, bytes and time, from samples of the chain; write nothing."`
 	Resume   ingestResumeCmd   `cmd:"" help:"End a freeze: show what accepting the reorganised chain would retract, and do it with --accept-reorg."`
 }
 
-type ingestRunCmd struct{ cli.Flags }
+// programCmd runs the program that is the first word of the command line.
+type programCmd struct{ cli.Flags }
 
-func (cmd ingestRunCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return start(ctx, s, cmd.Flags, "ingest")
-}
-
-type projectCmd struct{ cli.Flags }
-
-func (cmd projectCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return start(ctx, s, cmd.Flags, "project")
-}
-
-type serveCmd struct{ cli.Flags }
-
-func (cmd serveCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return start(ctx, s, cmd.Flags, "serve")
+func (cmd programCmd) Run(ctx context.Context, s *cli.Streams, parsed *kong.Context) error {
+	return start(ctx, s, cmd.Flags, strings.Fields(parsed.Command())[0])
 }
 
 // probeCmd is the health check of a container without a shell and curl.

@@ -74,22 +74,17 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 		steps.Report(fmt.Sprintf("waiting for a dispatcher to execute command %d: sent", id), uint64(o.Deliveries), 0)
 		return o.Done, nil
 	})
-	return f.report(s, o, d.Detail)
-}
-
-// report prints the outcome of a command.
-func (f orderFlags) report(s *cli.Streams, o order, what string) error {
 	deliveries := printable.Count(o.Deliveries, "delivery", "deliveries")
 	return f.Print(s.Out, o, func(w io.Writer) {
 		switch {
 		case o.Done:
-			cli.Fprintf(w, "partner %d: %s, %s pending\n", o.PartnerID, what, deliveries)
+			cli.Fprintf(w, "partner %d: %s, %s pending\n", o.PartnerID, d.Detail, deliveries)
 		case o.Deliveries > 0:
-			cli.Fprintf(w, "partner %d: %s continues as command %d, %s pending so far\n", o.PartnerID, what, o.Command,
+			cli.Fprintf(w, "partner %d: %s continues as command %d, %s pending so far\n", o.PartnerID, d.Detail, o.Command,
 				deliveries)
 		default:
 			cli.Fprintf(w, "partner %d: %s is queued as command %d: a running dispatcher executes it (`navlog status` "+
-				"shows whether one runs)\n", o.PartnerID, what, o.Command)
+				"shows whether one runs)\n", o.PartnerID, d.Detail, o.Command)
 		}
 		if o.Parked {
 			cli.Fprintf(w, "the partner is parked, so nothing is sent until `navlog webhook resume %d`\n", o.PartnerID)
