@@ -188,7 +188,11 @@ func writeStatus(w io.Writer, rows []statusRow) {
 	writeVaultWarnings(w, rows)
 	deliveries := deliveriesOf(rows)
 	cli.Section(w, slices.Sorted(maps.Keys(deliveries)), "DELIVERIES\t", func(state string) []any {
-		return []any{state, fmt.Sprint(deliveries[state]) + orMore(state, deliveries[state])}
+		n, more := deliveries[state], ""
+		if n == dispatch.GivenUpCounted && (state == registry.Failed || state == registry.NoEndpoint) { // counted no further
+			more = " or more"
+		}
+		return []any{state, fmt.Sprint(n) + more}
 	})
 }
 
@@ -204,14 +208,6 @@ func deliveriesOf(rows []statusRow) map[string]int64 {
 		}
 	}
 	return newest.Deliveries
-}
-
-// orMore follows a number up to which dispatch counts.
-func orMore(state string, n int64) string {
-	if n == dispatch.GivenUpCounted && (state == registry.Failed || state == registry.NoEndpoint) {
-		return " or more"
-	}
-	return ""
 }
 
 // served is the state from which an instance of serve responds, and its distance from the head.

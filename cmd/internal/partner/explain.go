@@ -21,9 +21,8 @@ import (
 	"github.com/navlog/navlog/schemas/printable"
 )
 
-// The commands show the logs behind a number of the API and add them up locally, so that the reader need not trust the
+// Explain shows the logs behind a number of the API and adds them up locally, so that the reader need not trust the
 // API's sum.
-
 type Explain struct {
 	User       explainUserCmd       `cmd:"" help:"Explain a number of a user: totalDeposited, totalWithdrawn, firstSeen, holdings/deposits/VAULT/_count, ..."`
 	Vault      explainVaultCmd      `cmd:"" help:"Explain a number of a vault: navPerShare, totalAssets, totalSupply, userCount, pendingWithdrawals."`
