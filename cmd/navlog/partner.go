@@ -181,7 +181,7 @@ func orNone(s *string) string {
 
 type partnerShowCmd struct {
 	registryFlags
-	ID int64 `arg:"" help:"Partner id."`
+	ID int64 `arg:"" name:"partner" help:"Partner id."`
 }
 
 type keyRow struct {
@@ -242,7 +242,7 @@ func unknownPartner(id int64, err error) error {
 // partnerFlags are shared by the commands that change one partner.
 type partnerFlags struct {
 	changeFlags
-	ID int64 `arg:"" help:"Partner id."`
+	ID int64 `arg:"" name:"partner" help:"Partner id."`
 }
 
 type partnerDisableCmd struct{ partnerFlags }

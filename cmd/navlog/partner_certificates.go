@@ -125,7 +125,7 @@ func (f changeFlags) report(ctx context.Context, s *cli.Streams, pool *pgxpool.P
 
 type certificatesShowCmd struct {
 	registryFlags
-	ID int64 `arg:"" help:"Partner id."`
+	ID int64 `arg:"" name:"partner" help:"Partner id."`
 }
 
 type certificatesRow struct {
