@@ -122,7 +122,7 @@ func (cmd statementGetCmd) keep(screen io.Writer, text []byte) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("keep the statement: %w", err)
+		return fmt.Errorf("keep the statement (-o overwrites no file): %w", err)
 	}
 	return nil
 }
