@@ -2,6 +2,7 @@ package lane
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -175,16 +176,9 @@ func (b *breaker) report(report func(error), r Result, probe bool) change {
 // remember keeps the last breakerEvents distinct events with the time of their last
 // attempt, which distinct needs.
 func (b *breaker) remember(event uuid.UUID) {
-	for i, a := range b.recent {
-		if a.event == event {
-			b.recent = append(b.recent[:i], b.recent[i+1:]...)
-			break
-		}
-	}
-	if len(b.recent) == breakerEvents {
-		b.recent = append(b.recent[:0], b.recent[1:]...)
-	}
+	b.recent = slices.DeleteFunc(b.recent, func(a attempted) bool { return a.event == event })
 	b.recent = append(b.recent, attempted{event, time.Now()})
+	b.recent = b.recent[max(0, len(b.recent)-breakerEvents):]
 }
 
 // distinct counts the distinct events of the window, up to breakerEvents.

@@ -33,7 +33,7 @@
 //
 // # Where to read
 //
-//	lane.go         the machine: Run, plan, and its decisions (situation, canSend, over, mustEnd)
+//	lane.go         the machine: Run, plan, and its decisions (canSend, over, mustEnd)
 //	lease.go        the lease and its fence
 //	follow.go       the current endpoint, its certificates, and its breaker in PostgreSQL
 //	due.go          deliveries that are due, parked, or have no endpoint

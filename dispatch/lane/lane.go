@@ -82,9 +82,13 @@ func (l *Lane) Run(ctx context.Context) (ended bool) {
 	for !l.mustEnd(ctx) {
 		wait, err := l.turn(ctx)
 		timer.Reset(wait)
+		var slots chan<- struct{} // nil is never ready
+		if err == nil && l.canSend() {
+			slots = l.shared.Slots
+		}
 		select {
 		case <-ctx.Done():
-		case l.slotIf(err == nil && l.canSend()) <- struct{}{}:
+		case slots <- struct{}{}:
 			l.send(ctx)
 		case f := <-l.ended:
 			l.finish(f)
@@ -137,15 +141,6 @@ func (l *Lane) turn(ctx context.Context) (time.Duration, error) {
 	return wait, err
 }
 
-// slotIf returns the slots, to take one from, if a POST could start, and otherwise nil,
-// which is never ready.
-func (l *Lane) slotIf(can bool) chan<- struct{} {
-	if !can {
-		return nil
-	}
-	return l.shared.Slots
-}
-
 // complain logs what keeps the lane from sending, once.
 func (l *Lane) complain(ctx context.Context, err error) {
 	text := ""
@@ -179,39 +174,18 @@ func (l *Lane) permits() int {
 	return n
 }
 
-// situation is the state of the partner; the package comment lists them.
-type situation int
-
-const (
-	unreachable situation = iota
-	held
-	shut
-	open
-)
-
-// situation returns the partner's situation and how long at most it lasts by itself. The
-// breaker is that of e. While its probe is in flight the duration is unknown.
-func (l *Lane) situation(e Endpoint, known bool) (situation, time.Duration) {
-	longest := l.shared.Timing.Scan // so that a new URL is noticed
-	if !known {
-		return unreachable, longest
+// lasts returns how long at most the partner's situation lasts by itself: until the breaker's opening ends, and not
+// longer than until the endpoint is read again.
+func (l *Lane) lasts() time.Duration {
+	if _, closedFor := l.breaker.permits(); closedFor > 0 {
+		return min(closedFor, l.shared.Timing.Scan)
 	}
-	if e.Held {
-		return held, longest
-	}
-	permits, closedFor := l.breaker.permits()
-	switch {
-	case permits > 0:
-		return open, longest
-	case closedFor > 0:
-		return shut, min(closedFor, longest)
-	}
-	return shut, longest
+	return l.shared.Timing.Scan
 }
 
-// plan updates the lane to its endpoint and breaker, acts on the situation, and returns
-// how long nothing will change by itself. A silent PostgreSQL connection delays it by
-// Timing.Database at most.
+// plan updates the lane to its endpoint and breaker, acts on the partner's situation, of which the package comment lists
+// all, and returns how long nothing will change by itself. A silent PostgreSQL connection delays it by Timing.Database
+// at most.
 func (l *Lane) plan(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.shared.Timing.Database)
 	defer cancel()
@@ -222,16 +196,14 @@ func (l *Lane) plan(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if known {
-		if err := l.follow(ctx, e); err != nil {
-			return 0, err
-		}
+	if !known { // parked deliveries end too
+		return l.shared.Timing.Scan, l.giveUp(ctx, l.due() || l.aside)
 	}
-	now, lasts := l.situation(e, known)
-	switch now {
-	case unreachable: // parked deliveries end too
-		return lasts, l.giveUp(ctx, l.due() || l.aside)
-	case held, shut: // park only once; parked deliveries are not read
+	if err := l.follow(ctx, e); err != nil {
+		return 0, err
+	}
+	lasts := l.lasts()
+	if e.Held || l.permits() == 0 { // park only once; parked deliveries are not read
 		return lasts, l.park(ctx, l.due() || !l.aside)
 	}
 	if err := l.fetchDue(ctx); err != nil {

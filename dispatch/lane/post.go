@@ -127,7 +127,7 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, pinned *certs.Pinned, idle 
 	transport := &http.Transport{
 		Proxy: nil,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			ctx, cancel := context.WithDeadline(ctx, ctx.Value(deadlineKey{}).(time.Time))
+			ctx, cancel := context.WithDeadline(ctx, ctx.Value(stopwatchKey{}).(*stopwatch).started.Add(deadline))
 			defer cancel()
 			return dialer.DialContext(ctx, network, address)
 		},
@@ -160,10 +160,6 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, pinned *certs.Pinned, idle 
 	}
 }
 
-// deadlineKey is the context key of a POST's deadline. net/http passes only the values of
-// the context to the dialer, not its deadline.
-type deadlineKey struct{}
-
 // post makes one attempt to send m, with a fresh timestamp and signature. The deadline covers everything from the name
 // lookup to the last byte read. ctx ends only with the process: an attempt in flight is finished.
 //
@@ -171,12 +167,12 @@ type deadlineKey struct{}
 // no evidence about the receiver, so post sends the request again, on a new connection, with the same id and the same
 // bytes. The receiver may get the event twice, which at-least-once delivery allows.
 func (p *poster) post(ctx context.Context, e Endpoint, m message) Result {
-	started := time.Now()
-	ends := started.Add(p.deadline)
-	ctx, cancel := context.WithDeadline(context.WithValue(ctx, deadlineKey{}, ends), ends)
-	defer cancel()
 	var watch stopwatch
-	r := p.exchange(watch.watch(ctx), &watch, e, m, started.Unix())
+	ctx = watch.watch(ctx)
+	started := watch.started
+	ctx, cancel := context.WithDeadline(ctx, started.Add(p.deadline))
+	defer cancel()
+	r := p.exchange(ctx, &watch, e, m, started.Unix())
 	r.Started, r.Took, r.Phases = started.UTC(), time.Since(started), watch.read()
 	return r
 }
