@@ -23,9 +23,9 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// errMoved means that another dispatcher read the same records first: its lease of the intake began before this one
-// noticed that its own had ended.
-var errMoved = errors.New("another dispatcher moved the position")
+// errMoved means that a position is no longer where this reader is: another dispatcher, whose lease of the intake began
+// before this one noticed that its own had ended, read the same records first, or rewind moved it.
+var errMoved = errors.New("a position was moved: reading again from the positions in PostgreSQL")
 
 // byPosition orders batches as PositionsPassed does, by the bytes of the topic's id and
 // the partition, so that every transaction locks positions in the same order.

@@ -73,7 +73,7 @@ func (d *Dispatch) consume(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, registry.ErrLeaseLost):
+		case errors.Is(err, registry.ErrLeaseLost), errors.Is(err, errMoved):
 			d.log.Info("no longer reading the referral topics", "error", err)
 		default:
 			d.health.set(ctx, "read the referral topics", err)
@@ -130,8 +130,8 @@ func (r *reader) lookAround(ctx context.Context) error {
 	return r.lookAhead(ctx)
 }
 
-// read reads until ctx ends, a topic is recreated, or something fails. Each step has a limit, so that a broker or a
-// PostgreSQL that does not respond is a failure.
+// read reads until ctx ends, a topic is recreated, a position is moved, or something fails. Each step has a limit, so
+// that a broker or a PostgreSQL that does not respond is a failure.
 func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 	client, err := kgo.NewClient(d.kafka.Options()...) // a new one: a cache may describe the deleted topic
 	if err != nil {
@@ -274,18 +274,6 @@ func (r *reader) open() error {
 	return nil
 }
 
-// seek makes the consumer continue at these offsets and drop what it has prefetched.
-func (r *reader) seek(offsets map[place]int64) {
-	set := map[string]map[int32]kgo.EpochOffset{}
-	for p, offset := range offsets {
-		if set[p.topic] == nil {
-			set[p.topic] = map[int32]kgo.EpochOffset{}
-		}
-		set[p.topic][p.partition] = kgo.EpochOffset{Epoch: -1, Offset: offset}
-	}
-	r.client.SetOffsets(set)
-}
-
 // poll waits up to timing.topics for records and accepts them.
 func (r *reader) poll(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, r.d.timing.topics)
@@ -294,47 +282,32 @@ func (r *reader) poll(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	var rewound error
 	for _, e := range fetches.Errors() {
 		switch {
 		case errors.Is(e.Err, context.DeadlineExceeded) && e.Topic == "":
 		case errors.Is(e.Err, kerr.OffsetOutOfRange):
-			err := r.rewind(ctx, place{e.Topic, e.Partition})
-			if errors.Is(err, errMoved) {
-				return r.follow(ctx)
-			}
-			if err != nil {
-				return err
+			if rewound = r.rewind(ctx, place{e.Topic, e.Partition}); !errors.Is(rewound, errMoved) {
+				return rewound
 			}
 		default:
 			return fmt.Errorf("read partition %d of %s: %w", e.Partition, e.Topic, chainlog.Explain(e.Err))
 		}
+	}
+	if rewound != nil {
+		return rewound
 	}
 	batches, err := r.batches(fetches)
 	if err != nil || len(batches) == 0 {
 		return err
 	}
 	r.d.metrics.setLag(r.lag()) // nothing counts as read before it is committed
-	switch err := r.d.accept(ctx, batches); {
-	case errors.Is(err, errMoved):
-		return r.follow(ctx)
-	case err != nil:
+	if err := r.d.accept(ctx, batches); err != nil {
 		return err
 	}
 	for _, p := range batches {
 		r.next[p.place] = p.to
 	}
-	r.d.metrics.setLag(r.lag())
-	return nil
-}
-
-// follow continues at the positions in PostgreSQL, which another dispatcher moved. What was fetched is read again.
-func (r *reader) follow(ctx context.Context) error {
-	next, err := r.positions(ctx)
-	if err != nil {
-		return err
-	}
-	r.next = next
-	r.seek(next)
 	r.d.metrics.setLag(r.lag())
 	return nil
 }
@@ -349,9 +322,9 @@ type readBatch struct {
 }
 
 // batches groups the records that were read by partition. It returns an error if records of a partition are missing,
-// since moving a position over records that were not accepted would lose them. A client can skip records after a seek,
-// with a broker that remembers how far it responded to a fetch even if the fetch was cancelled. After such an error the
-// client is replaced by one that starts at the position.
+// since moving a position over records that were not accepted would lose them. A client can skip records if a broker
+// remembers how far it responded to a fetch even if the fetch was cancelled. After such an error the client is replaced
+// by one that starts at the position.
 //
 // One gap is normal: the records of an aborted transaction are not returned, and the next record is its abort marker.
 func (r *reader) batches(fetches kgo.Fetches) ([]readBatch, error) {
@@ -419,10 +392,10 @@ func (r *reader) lag() int64 {
 	return lag
 }
 
-// rewind moves a position that is out of range to the first record of its partition. If the position is past the end,
-// as after a restored backup, nothing is lost and known events are skipped; if it is before the start, records were
-// deleted unread. The position is moved in PostgreSQL, because the partition may grow past the old position, and then
-// no reader could notice that it has to begin earlier.
+// rewind moves a position that is out of range to the first record of its partition, and returns errMoved. If the
+// position is past the end, as after a restored backup, nothing is lost and known events are skipped; if it is before
+// the start, records were deleted unread. The position is moved in PostgreSQL, because the partition may grow past the
+// old position, and then no reader could notice that it has to begin earlier.
 func (r *reader) rewind(ctx context.Context, p place) error {
 	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
 	defer cancel()
@@ -449,7 +422,5 @@ func (r *reader) rewind(ctx context.Context, p place) error {
 			"skipped",
 			"topic", p.topic, "partition", p.partition, "position", position)
 	}
-	r.next[p] = start.Offset
-	r.seek(map[place]int64{p: start.Offset})
-	return nil
+	return errMoved
 }

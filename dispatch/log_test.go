@@ -272,7 +272,7 @@ func TestAcceptWakesLanes(t *testing.T) {
 	}
 }
 
-// A client that skips due records, as after a seek that it ignored, moves no position.
+// A client that skips due records moves no position.
 func TestPositionsNeverSkipRecords(t *testing.T) {
 	r := &reader{
 		topics: map[string]topic{"t": {uuid.New(), 2}},
