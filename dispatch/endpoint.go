@@ -28,9 +28,6 @@ var errWrongKey = errors.New("none of the partners' signing secrets can be opene
 // this partner is affected.
 var errSealed = errors.New("this dispatcher cannot sign for the partner, or cannot use its client certificate")
 
-// errChanging means that certificates were replaced each time between the read of the endpoints and theirs.
-var errChanging = errors.New("the certificates of partners change all the time")
-
 // endpoints caches the endpoints of all partners. It reads all at once, so that the cost
 // does not grow with the number of attempts.
 type endpoints struct {
@@ -110,30 +107,27 @@ func (e *endpoints) read(ctx context.Context) (reading, error) {
 	e.mu.Lock()
 	known := e.latest.certificates
 	e.mu.Unlock()
-	now := reading{at: time.Now()}
-	const attempts = 3
-	for n := 1; ; n++ {
-		rows, err := e.queries.Endpoints(ctx)
-		if err != nil {
-			return now, err
+	now := reading{at: time.Now(), rows: map[int64]db.EndpointsRow{}, certificates: map[int64]certificates{}}
+	var usable []int64
+	for id, c := range known {
+		if c.err == nil { // a key that could not be opened may be sealed again
+			usable = append(usable, id)
 		}
-		now.rows = make(map[int64]db.EndpointsRow, len(rows))
-		for _, r := range rows {
-			now.rows[r.PartnerID] = r
-		}
-		if len(rows) > 0 && !slices.ContainsFunc(rows, e.opens) {
-			now.fault = errWrongKey
-			break
-		}
-		var all bool
-		if now.certificates, all, err = e.readCertificates(ctx, rows, known); err != nil {
-			return now, err
-		}
-		if all {
-			break
-		}
-		if n == attempts {
-			return now, errChanging
+	}
+	rows, err := e.queries.Endpoints(ctx, usable)
+	if err != nil {
+		return now, err
+	}
+	if len(rows) > 0 && !slices.ContainsFunc(rows, e.opens) {
+		now.fault = errWrongKey
+	}
+	for _, r := range rows {
+		now.rows[r.PartnerID] = r
+		if c, ok := known[r.CertificatesID]; ok && c.err == nil {
+			now.certificates[r.CertificatesID] = c
+		} else if r.CertificatesID != 0 {
+			pinned, err := e.sealer.OpenCertificates(r)
+			now.certificates[r.CertificatesID] = certificates{pinned, err}
 		}
 	}
 	e.mu.Lock()
@@ -145,35 +139,4 @@ func (e *endpoints) read(ctx context.Context) (reading, error) {
 func (e *endpoints) opens(row db.EndpointsRow) bool {
 	_, err := e.sealer.Open(row.PartnerID, row.Secret)
 	return err == nil
-}
-
-// readCertificates returns the certificates of all endpoints, and false if some were replaced since the endpoints were
-// read. It reads only what is not known yet: few partners have certificates, and they seldom change.
-func (e *endpoints) readCertificates(
-	ctx context.Context, endpoints []db.EndpointsRow, known map[int64]certificates,
-) (found map[int64]certificates, all bool, err error) {
-	found = map[int64]certificates{}
-	var missing []int64
-	for _, r := range endpoints {
-		if r.CertificatesID == 0 {
-			continue
-		}
-		if c, ok := known[r.CertificatesID]; ok && c.err == nil { // a key that could not be opened may be sealed again
-			found[r.CertificatesID] = c
-		} else {
-			missing = append(missing, r.CertificatesID)
-		}
-	}
-	if len(missing) == 0 {
-		return found, true, nil
-	}
-	rows, err := e.queries.CertificatesByID(ctx, missing)
-	if err != nil {
-		return nil, false, fmt.Errorf("read the certificates of partners: %w", err)
-	}
-	for _, r := range rows {
-		pinned, err := e.sealer.OpenCertificates(r)
-		found[r.ID] = certificates{pinned, err}
-	}
-	return found, len(rows) == len(missing), nil
 }

@@ -246,7 +246,7 @@ func TestSecretKeyIsRotated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows, err := q.Endpoints(t.Context())
+		rows, err := q.Endpoints(t.Context(), nil)
 		if err != nil || len(rows) != 1 {
 			t.Fatalf("%d endpoints, %v", len(rows), err)
 		}

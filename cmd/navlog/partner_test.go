@@ -217,7 +217,7 @@ func TestPartnerLife(t *testing.T) {
 	if err := partners.Register(t.Context(), postgres, 7, "https://acme.example/hook"); err != nil {
 		t.Fatal(err)
 	}
-	endpoints, err := q.Endpoints(t.Context())
+	endpoints, err := q.Endpoints(t.Context(), nil)
 	if err != nil || len(endpoints) != 1 {
 		t.Fatalf("endpoints %v, %v", endpoints, err)
 	}
@@ -236,7 +236,7 @@ func TestPartnerLife(t *testing.T) {
 		t.Errorf("the output lacks the time at which the secret takes over:\n%s", out)
 	}
 	c.json(&rotated, "partner", "rotate-secret", "7", "--overlap", "0s")
-	if endpoints, err = q.Endpoints(t.Context()); err != nil || len(endpoints[0].NextSecret) != 0 {
+	if endpoints, err = q.Endpoints(t.Context(), nil); err != nil || len(endpoints[0].NextSecret) != 0 {
 		t.Fatalf("a rotation continues after a replacement: %v", err)
 	}
 	if secret, err := sealer.Open(7, endpoints[0].Secret); err != nil || secret != rotated.SigningSecret {
@@ -385,7 +385,7 @@ func TestSecretsAreOfOneKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	endpoints, err := q.Endpoints(t.Context())
+	endpoints, err := q.Endpoints(t.Context(), nil)
 	if err != nil || len(endpoints) != 2 {
 		t.Fatalf("endpoints %v, %v", endpoints, err)
 	}

@@ -208,8 +208,8 @@ func ListCertificates(ctx context.Context, pool *pgxpool.Pool, id int64) ([]URLC
 	return found, nil
 }
 
-// OpenCertificates parses a stored row, with the key of its client certificate.
-func (s *Sealer) OpenCertificates(r db.CertificatesByIDRow) (certs.Pinned, error) {
+// OpenCertificates parses the certificates of an endpoint, with the key of its client certificate.
+func (s *Sealer) OpenCertificates(r db.EndpointsRow) (certs.Pinned, error) {
 	texts := certs.Texts{Authorities: r.Authorities, Client: r.Client}
 	if r.Client != "" {
 		key, err := s.openClientKey(r.PartnerID, r.Url, r.ClientKey)

@@ -81,7 +81,7 @@ func (s *seven) set(url string, texts certs.Texts) {
 // opened with a sealer.
 func (s *seven) used(sealer *Sealer) (version, id int64, p certs.Pinned, err error) {
 	s.Helper()
-	rows, err := s.q.Endpoints(s.Context())
+	rows, err := s.q.Endpoints(s.Context(), nil)
 	s.check(err)
 	if len(rows) != 1 {
 		s.Fatalf("%d endpoints", len(rows))
@@ -90,9 +90,7 @@ func (s *seven) used(sealer *Sealer) (version, id int64, p certs.Pinned, err err
 	if id == 0 {
 		return version, 0, p, nil
 	}
-	found, err := s.q.CertificatesByID(s.Context(), []int64{id})
-	s.check(err)
-	p, err = sealer.OpenCertificates(found[0])
+	p, err = sealer.OpenCertificates(rows[0])
 	return version, id, p, err
 }
 

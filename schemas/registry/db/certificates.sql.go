@@ -43,47 +43,6 @@ func (q *Queries) CertificateExpiries(ctx context.Context) ([]CertificateExpirie
 	return items, nil
 }
 
-const certificatesByID = `-- name: CertificatesByID :many
-SELECT id, partner_id, url, authorities, client, client_key FROM endpoint_certificates
-WHERE id = ANY($1::bigint[])
-`
-
-type CertificatesByIDRow struct {
-	ID          int64
-	PartnerID   int64
-	Url         string
-	Authorities string
-	Client      string
-	ClientKey   []byte
-}
-
-func (q *Queries) CertificatesByID(ctx context.Context, ids []int64) ([]CertificatesByIDRow, error) {
-	rows, err := q.db.Query(ctx, certificatesByID, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CertificatesByIDRow
-	for rows.Next() {
-		var i CertificatesByIDRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.PartnerID,
-			&i.Url,
-			&i.Authorities,
-			&i.Client,
-			&i.ClientKey,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const certificatesChanged = `-- name: CertificatesChanged :exec
 UPDATE endpoint SET version = version + 1, updated_at = now() WHERE partner_id = $1 AND url = $2::text
 `

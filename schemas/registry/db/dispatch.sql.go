@@ -316,9 +316,11 @@ const endpoints = `-- name: Endpoints :many
 SELECT e.partner_id, (e.version + CASE WHEN e.next_at <= now() THEN 1 ELSE 0 END)::bigint AS version, e.url::text AS url, e.held,
   (CASE WHEN e.next_at <= now() THEN e.next_secret ELSE e.secret END)::bytea AS secret,
   (CASE WHEN e.next_at > now() THEN e.next_secret ELSE '' END)::bytea AS next_secret,
-  coalesce(c.id, 0)::bigint AS certificates_id
+  coalesce(c.id, 0)::bigint AS certificates_id, coalesce(n.authorities, '')::text AS authorities,
+  coalesce(n.client, '')::text AS client, coalesce(n.client_key, '')::bytea AS client_key
 FROM endpoint e JOIN partner p ON p.id = e.partner_id
 LEFT JOIN endpoint_certificates c ON c.partner_id = e.partner_id AND c.url = e.url
+LEFT JOIN endpoint_certificates n ON n.id = c.id AND NOT coalesce(n.id = ANY($1::bigint[]), false)
 WHERE e.url IS NOT NULL AND NOT p.disabled
 `
 
@@ -330,13 +332,17 @@ type EndpointsRow struct {
 	Secret         []byte
 	NextSecret     []byte
 	CertificatesID int64
+	Authorities    string
+	Client         string
+	ClientKey      []byte
 }
 
 // Sending.
-// Every partner to which events can be sent, with URL and secrets in one snapshot, and the
-// certificates of the URL (0: none). The end of a rotation counts as a new version.
-func (q *Queries) Endpoints(ctx context.Context) ([]EndpointsRow, error) {
-	rows, err := q.db.Query(ctx, endpoints)
+// Every partner to which events can be sent, with URL, secrets and the certificates of the URL
+// (0: none) in one snapshot. The end of a rotation counts as a new version. Certificates of a
+// known id never change, and come without their texts.
+func (q *Queries) Endpoints(ctx context.Context, knownCertificates []int64) ([]EndpointsRow, error) {
+	rows, err := q.db.Query(ctx, endpoints, knownCertificates)
 	if err != nil {
 		return nil, err
 	}
@@ -352,6 +358,9 @@ func (q *Queries) Endpoints(ctx context.Context) ([]EndpointsRow, error) {
 			&i.Secret,
 			&i.NextSecret,
 			&i.CertificatesID,
+			&i.Authorities,
+			&i.Client,
+			&i.ClientKey,
 		); err != nil {
 			return nil, err
 		}

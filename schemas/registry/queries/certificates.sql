@@ -39,10 +39,6 @@ SELECT id, partner_id, url, client_key FROM endpoint_certificates WHERE client <
 -- The same key, sealed again: nothing changes for receivers, so the id stays.
 UPDATE endpoint_certificates SET client_key = $2 WHERE id = $1;
 
--- name: CertificatesByID :many
-SELECT id, partner_id, url, authorities, client, client_key FROM endpoint_certificates
-WHERE id = ANY(sqlc.arg(ids)::bigint[]);
-
 -- name: CertificateExpiries :many
 -- When the first certificate of each kind expires, of the current URLs of enabled partners.
 SELECT c.partner_id, c.authorities_expire, c.client_expires
