@@ -153,11 +153,7 @@ func replayPart(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error 
 			)
 		}
 	}
-	last, err := q.LastSequence(ctx, c.PartnerID)
-	if err != nil {
-		return err
-	}
-	last = min(last, *c.LastSequence)
+	last := min(c.NewestSequence, *c.LastSequence)
 	end := min(last, min(last, *c.FirstSequence)+rangePart-1) // first may lie beyond the last sequence
 	only := ""
 	if c.OnlyState != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/dispatch/lane"
-	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -36,15 +35,12 @@ func (d *Dispatch) rebalance(ctx context.Context) {
 	if err == nil {
 		d.health.set(ctx, "sign with the right time", clockFault(before, time.Now(), announced.At))
 	}
-	running, leases := announced.Running, int64(0)
-	if err == nil && running > 1 {
-		leases, err = d.queries.CountLeases(limited, registry.PartnerLease)
-	}
 	d.health.set(ctx, "rebalance partners", err)
+	running := announced.Running
 	if err != nil || running < 2 {
 		return
 	}
-	part := int((leases+running-1)/running) + 1
+	part := int((announced.Leases+running-1)/running) + 1
 	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane.Lane) bool { return !l.Leased() || l.Yielded() })
 	slices.SortFunc(lanes, func(a, b *lane.Lane) int { return cmp.Compare(b.Partner(), a.Partner()) })
 	for _, l := range lanes[:max(0, len(lanes)-part)] {

@@ -84,27 +84,19 @@ func (d *Dispatch) pruneAttempts(ctx context.Context, before time.Time) (more bo
 	var pruned db.PruneAttemptsRow
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
-		first, err := q.ClaimRetention(ctx)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil || !first.Before(before) {
-			return err
-		}
-		until, err := q.RetentionPart(ctx, db.RetentionPartParams{First: first, Before: before, AtMost: retentionRows})
-		if errors.Is(err, pgx.ErrNoRows) {
-			until, err = before, nil
-		}
+		part, err := q.ClaimRetention(ctx, db.ClaimRetentionParams{Before: before, AtMost: retentionRows})
 		if err != nil {
 			return err
 		}
-		more = until.Before(before)
-		pruned, err = q.PruneAttempts(ctx, db.PruneAttemptsParams{First: first, Until: until, AttemptsKept: attemptsKeptOld})
-		if err != nil {
-			return err
-		}
-		return q.MoveRetention(ctx, until)
+		more = part.Until.Before(before)
+		pruned, err = q.PruneAttempts(
+			ctx, db.PruneAttemptsParams{First: part.First, Until: part.Until, AttemptsKept: attemptsKeptOld},
+		)
+		return err
 	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
 	if err == nil {
 		d.metrics.pruned.WithLabelValues("attempt").Add(float64(pruned.Gone))
 		d.metrics.pruned.WithLabelValues("attempt-detail").Add(float64(pruned.Stripped))

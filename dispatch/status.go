@@ -58,15 +58,7 @@ func (d *Dispatch) Status() Status {
 func (d *Dispatch) measure(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, statsInterval)
 	defer cancel()
-	waiting, err := d.queries.WaitingByState(limited)
-	var givenUp db.GivenUpRow
-	if err == nil {
-		givenUp, err = d.queries.GivenUp(limited, GivenUpCounted)
-	}
-	var breakers int64
-	if err == nil {
-		breakers, err = d.queries.CountBreakers(limited)
-	}
+	q, err := d.queries.MeasureQueue(limited, GivenUpCounted)
 	var expiries []db.CertificateExpiriesRow
 	if err == nil {
 		expiries, err = d.queries.CertificateExpiries(limited)
@@ -75,18 +67,11 @@ func (d *Dispatch) measure(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	s := Status{Deliveries: map[string]int64{
-		registry.Pending: 0, registry.Parked: 0, registry.Failed: givenUp.Failed, registry.NoEndpoint: givenUp.NoEndpoint,
-	}}
-	for _, w := range waiting {
-		s.Deliveries[w.State] = w.Deliveries
-		if w.State == registry.Pending {
-			s.OldestPendingSeconds = w.OldestSeconds
-		} else {
-			s.OldestParkedSeconds = w.OldestSeconds
-		}
-	}
-	s.OpenBreakers, s.MeasuredAt = breakers, time.Now().UTC()
-	d.metrics.show(s, len(d.allLanes()))
+	d.metrics.show(Status{
+		Deliveries: map[string]int64{registry.Pending: q.Pending, registry.Parked: q.Parked, registry.Failed: q.Failed,
+			registry.NoEndpoint: q.NoEndpoint},
+		OldestPendingSeconds: q.OldestPendingSeconds, OldestParkedSeconds: q.OldestParkedSeconds,
+		OpenBreakers: q.OpenBreakers, MeasuredAt: time.Now().UTC(),
+	}, len(d.allLanes()))
 	d.metrics.showCertificates(expiries)
 }

@@ -46,7 +46,8 @@ WITH me AS (
 ), gone AS (
   DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> $1
 )
-SELECT (1 + count(*))::bigint AS running, clock_timestamp()::timestamptz AS at FROM dispatcher d
+SELECT (1 + count(*))::bigint AS running, clock_timestamp()::timestamptz AS at,
+  (SELECT count(*) FROM job_lease l WHERE l.kind = 'partner' AND l.until > now()) AS leases FROM dispatcher d
 WHERE d.until > now() AND d.owner <> $1 AND (d.key_ids IS NULL OR d.key_ids && $2::text[])
 `
 
@@ -59,38 +60,42 @@ type AnnounceParams struct {
 type AnnounceRow struct {
 	Running int64
 	At      time.Time
+	Leases  int64
 }
 
 // Dividing the partners between dispatchers.
 // Announces this dispatcher and its sealing keys, and returns how many running dispatchers
 // could take its partners: those that share no key with it cannot open their secrets. (A
 // dispatcher that can open no secret does not call this, but each of two keys may open other
-// secrets.) Dispatchers of versions without key ids count too. It also returns PostgreSQL's
-// time, with which the dispatcher compares its own clock.
+// secrets.) Dispatchers of versions without key ids count too. It also returns how many
+// partners have a dispatcher, and PostgreSQL's time, with which the dispatcher compares its
+// own clock.
 func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (AnnounceRow, error) {
 	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.KeyIds, arg.Milliseconds)
 	var i AnnounceRow
-	err := row.Scan(&i.Running, &i.At)
+	err := row.Scan(&i.Running, &i.At, &i.Leases)
 	return i, err
 }
 
 const claimCommand = `-- name: ClaimCommand :one
-SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state, deliveries FROM command
-WHERE id = $1 AND done_at IS NULL AND due_at <= now() FOR UPDATE SKIP LOCKED
+SELECT c.id, c.partner_id, c.kind, c.event_id, c.first_sequence, c.last_sequence, c.only_state, c.deliveries,
+  coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = c.partner_id), 0)::bigint AS newest_sequence
+FROM command c WHERE c.id = $1 AND c.done_at IS NULL AND c.due_at <= now() FOR UPDATE SKIP LOCKED
 `
 
 type ClaimCommandRow struct {
-	ID            int64
-	PartnerID     int64
-	Kind          string
-	EventID       *uuid.UUID
-	FirstSequence *int64
-	LastSequence  *int64
-	OnlyState     *string
-	Deliveries    int64
+	ID             int64
+	PartnerID      int64
+	Kind           string
+	EventID        *uuid.UUID
+	FirstSequence  *int64
+	LastSequence   *int64
+	OnlyState      *string
+	Deliveries     int64
+	NewestSequence int64
 }
 
-// No row: another dispatcher runs it, or has just run it.
+// A command, with the last sequence of its partner. No row: another dispatcher runs it, or has just run it.
 func (q *Queries) ClaimCommand(ctx context.Context, id int64) (ClaimCommandRow, error) {
 	row := q.db.QueryRow(ctx, claimCommand, id)
 	var i ClaimCommandRow
@@ -103,6 +108,7 @@ func (q *Queries) ClaimCommand(ctx context.Context, id int64) (ClaimCommandRow, 
 		&i.LastSequence,
 		&i.OnlyState,
 		&i.Deliveries,
+		&i.NewestSequence,
 	)
 	return i, err
 }
@@ -162,20 +168,6 @@ func (q *Queries) Corrections(ctx context.Context, eventID uuid.UUID) ([][]byte,
 		return nil, err
 	}
 	return items, nil
-}
-
-const countBreakers = `-- name: CountBreakers :one
-SELECT count(*) FROM breaker b JOIN endpoint e ON e.partner_id = b.partner_id AND e.url = b.url
-JOIN partner p ON p.id = b.partner_id WHERE NOT p.disabled
-`
-
-// Counts only current URLs of enabled partners: the breaker of a disabled partner or of an
-// older URL stays as long as nothing is sent, but blocks nothing.
-func (q *Queries) CountBreakers(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, countBreakers)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
 }
 
 const createPositions = `-- name: CreatePositions :exec
@@ -604,26 +596,6 @@ func (q *Queries) GiveUpDeliveries(ctx context.Context, arg GiveUpDeliveriesPara
 	return i, err
 }
 
-const givenUp = `-- name: GivenUp :one
-SELECT
-  (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'failed' LIMIT $1::integer) counted) AS failed,
-  (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'no_endpoint' LIMIT $1::integer) counted) AS no_endpoint
-`
-
-type GivenUpRow struct {
-	Failed     int64
-	NoEndpoint int64
-}
-
-// Counts each state only up to a limit: these deliveries are kept for ever, so that counting
-// all would take longer with each.
-func (q *Queries) GivenUp(ctx context.Context, atMost int32) (GivenUpRow, error) {
-	row := q.db.QueryRow(ctx, givenUp, atMost)
-	var i GivenUpRow
-	err := row.Scan(&i.Failed, &i.NoEndpoint)
-	return i, err
-}
-
 const insertDeliveries = `-- name: InsertDeliveries :exec
 INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at, tx_hash, block_hash, log_index, seq, traceparent)
 SELECT n.event_id, n.partner_id, n.sequence, n.type, n.body, n.state, clock.at, clock.at,
@@ -788,17 +760,6 @@ func (q *Queries) KnownPartners(ctx context.Context, ids []int64) ([]KnownPartne
 	return items, nil
 }
 
-const lastSequence = `-- name: LastSequence :one
-SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 0)::bigint AS last_sequence
-`
-
-func (q *Queries) LastSequence(ctx context.Context, partnerID int64) (int64, error) {
-	row := q.db.QueryRow(ctx, lastSequence, partnerID)
-	var last_sequence int64
-	err := row.Scan(&last_sequence)
-	return last_sequence, err
-}
-
 const leave = `-- name: Leave :exec
 DELETE FROM dispatcher WHERE owner = $1
 `
@@ -901,6 +862,49 @@ INSERT INTO adopted (partner_id) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTH
 func (q *Queries) MarkBackfilled(ctx context.Context, partnerIds []int64) error {
 	_, err := q.db.Exec(ctx, markBackfilled, partnerIds)
 	return err
+}
+
+const measureQueue = `-- name: MeasureQueue :one
+SELECT w.pending, w.parked, w.oldest_pending_seconds, w.oldest_parked_seconds,
+  (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'failed' LIMIT $1::integer) counted) AS failed,
+  (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'no_endpoint' LIMIT $1::integer) counted) AS no_endpoint,
+  (SELECT count(*) FROM breaker b JOIN endpoint e ON e.partner_id = b.partner_id AND e.url = b.url
+    JOIN partner p ON p.id = b.partner_id WHERE NOT p.disabled) AS open_breakers
+FROM (
+  SELECT count(*) FILTER (WHERE d.state = 'pending') AS pending, count(*) FILTER (WHERE d.state = 'parked') AS parked,
+    coalesce(greatest(0, extract(epoch FROM now() - min(d.due_at) FILTER (WHERE d.state = 'pending'))), 0)::double precision AS oldest_pending_seconds,
+    coalesce(greatest(0, extract(epoch FROM now() - min(d.due_at) FILTER (WHERE d.state = 'parked'))), 0)::double precision AS oldest_parked_seconds
+  FROM delivery d WHERE d.state IN ('pending', 'parked')
+) w
+`
+
+type MeasureQueueRow struct {
+	Pending              int64
+	Parked               int64
+	OldestPendingSeconds float64
+	OldestParkedSeconds  float64
+	Failed               int64
+	NoEndpoint           int64
+	OpenBreakers         int64
+}
+
+// How many deliveries are pending and parked, how long the oldest of each has been due, and how
+// many are failed and no_endpoint: these are kept for ever, so they are counted only up to a
+// limit. Of the breakers it counts those of current URLs of enabled partners: the breaker of a
+// disabled partner or of an older URL stays as long as nothing is sent, but blocks nothing.
+func (q *Queries) MeasureQueue(ctx context.Context, atMost int32) (MeasureQueueRow, error) {
+	row := q.db.QueryRow(ctx, measureQueue, atMost)
+	var i MeasureQueueRow
+	err := row.Scan(
+		&i.Pending,
+		&i.Parked,
+		&i.OldestPendingSeconds,
+		&i.OldestParkedSeconds,
+		&i.Failed,
+		&i.NoEndpoint,
+		&i.OpenBreakers,
+	)
+	return i, err
 }
 
 const movePosition = `-- name: MovePosition :execrows
@@ -1321,37 +1325,4 @@ type SetStreamsParams struct {
 func (q *Queries) SetStreams(ctx context.Context, arg SetStreamsParams) error {
 	_, err := q.db.Exec(ctx, setStreams, arg.PartnerIds, arg.LastSequences)
 	return err
-}
-
-const waitingByState = `-- name: WaitingByState :many
-SELECT d.state, count(*) AS deliveries,
-  greatest(0, extract(epoch FROM now() - min(d.due_at)))::double precision AS oldest_seconds
-FROM delivery d WHERE d.state IN ('pending', 'parked') GROUP BY d.state
-`
-
-type WaitingByStateRow struct {
-	State         string
-	Deliveries    int64
-	OldestSeconds float64
-}
-
-// How many deliveries are pending or parked, and how long the oldest has been due.
-func (q *Queries) WaitingByState(ctx context.Context) ([]WaitingByStateRow, error) {
-	rows, err := q.db.Query(ctx, waitingByState)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []WaitingByStateRow
-	for rows.Next() {
-		var i WaitingByStateRow
-		if err := rows.Scan(&i.State, &i.Deliveries, &i.OldestSeconds); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

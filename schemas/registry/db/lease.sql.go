@@ -11,18 +11,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const countLeases = `-- name: CountLeases :one
-SELECT count(*) FROM job_lease WHERE kind = $1 AND until > now()
-`
-
-// How many leases of a kind are held, over all owners.
-func (q *Queries) CountLeases(ctx context.Context, kind string) (int64, error) {
-	row := q.db.QueryRow(ctx, countLeases, kind)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
-}
-
 const dropLease = `-- name: DropLease :exec
 UPDATE job_lease SET until = 'epoch', fence = fence + 1
 WHERE kind = $1 AND key = $2 AND owner = $3 AND fence = $4

@@ -11,24 +11,30 @@ import (
 )
 
 const claimRetention = `-- name: ClaimRetention :one
-SELECT until FROM retention WHERE what = 'attempt' FOR UPDATE SKIP LOCKED
+SELECT r.until AS first, coalesce((
+  SELECT o.started_at + interval '1 microsecond' FROM attempt o
+  WHERE o.started_at >= r.until AND o.started_at < $1::timestamptz
+  ORDER BY o.started_at OFFSET $2::integer - 1 LIMIT 1), $1::timestamptz)::timestamptz AS until
+FROM retention r WHERE r.what = 'attempt' AND r.until < $1::timestamptz FOR UPDATE SKIP LOCKED
 `
 
-// The time from which old attempts are pruned next; no row: another dispatcher prunes.
-func (q *Queries) ClaimRetention(ctx context.Context) (time.Time, error) {
-	row := q.db.QueryRow(ctx, claimRetention)
-	var until time.Time
-	err := row.Scan(&until)
-	return until, err
+type ClaimRetentionParams struct {
+	Before time.Time
+	AtMost int32
 }
 
-const moveRetention = `-- name: MoveRetention :exec
-UPDATE retention SET until = $1 WHERE what = 'attempt'
-`
+type ClaimRetentionRow struct {
+	First time.Time
+	Until time.Time
+}
 
-func (q *Queries) MoveRetention(ctx context.Context, until time.Time) error {
-	_, err := q.db.Exec(ctx, moveRetention, until)
-	return err
+// The next part of the attempts that are old: from the time up to which they are pruned, at_most attempts and those of the
+// same time as the last one, or all that are left. No row: another dispatcher prunes, or none is old.
+func (q *Queries) ClaimRetention(ctx context.Context, arg ClaimRetentionParams) (ClaimRetentionRow, error) {
+	row := q.db.QueryRow(ctx, claimRetention, arg.Before, arg.AtMost)
+	var i ClaimRetentionRow
+	err := row.Scan(&i.First, &i.Until)
+	return i, err
 }
 
 const pruneAttempts = `-- name: PruneAttempts :one
@@ -44,6 +50,8 @@ WITH old AS MATERIALIZED (
   WHERE a.event_id = old.event_id AND a.number = old.number AND old.number > old.last - $3::integer
     AND (a.response IS NOT NULL OR a.first_byte_us IS NOT NULL)
   RETURNING a.number
+), moved AS (
+  UPDATE retention SET until = $2::timestamptz WHERE what = 'attempt'
 )
 SELECT (SELECT count(*) FROM gone) AS gone, (SELECT count(*) FROM stripped) AS stripped
 `
@@ -60,7 +68,8 @@ type PruneAttemptsRow struct {
 }
 
 // Prunes the attempts of a time range, and the earlier ones of the same events, which were the last ones when they were
-// pruned: the last ones of each event stay, without response body and phases.
+// pruned: the last ones of each event stay, without response body and phases. (As a part of ClaimRetention it would read
+// the whole table, because the planner would not know how short the range is.)
 func (q *Queries) PruneAttempts(ctx context.Context, arg PruneAttemptsParams) (PruneAttemptsRow, error) {
 	row := q.db.QueryRow(ctx, pruneAttempts, arg.First, arg.Until, arg.AttemptsKept)
 	var i PruneAttemptsRow
@@ -109,27 +118,6 @@ func (q *Queries) PruneTests(ctx context.Context, arg PruneTestsParams) (int64, 
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const retentionPart = `-- name: RetentionPart :one
-SELECT (o.started_at + interval '1 microsecond')::timestamptz AS until FROM attempt o
-WHERE o.started_at >= $1::timestamptz AND o.started_at < $2::timestamptz
-ORDER BY o.started_at OFFSET $3::integer - 1 LIMIT 1
-`
-
-type RetentionPartParams struct {
-	First  time.Time
-	Before time.Time
-	AtMost int32
-}
-
-// The end of the next part, which has at_most attempts and those of the same time as its last one; no row: fewer are left
-// until then.
-func (q *Queries) RetentionPart(ctx context.Context, arg RetentionPartParams) (time.Time, error) {
-	row := q.db.QueryRow(ctx, retentionPart, arg.First, arg.Before, arg.AtMost)
-	var until time.Time
-	err := row.Scan(&until)
-	return until, err
 }
 
 const retentionStart = `-- name: RetentionStart :one

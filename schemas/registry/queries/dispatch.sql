@@ -258,18 +258,22 @@ SELECT EXISTS (SELECT FROM reachable) AS reachable, (SELECT count(*) FROM ended)
 UPDATE delivery SET state = 'pending', attempts = 0, due_at = now(), finished_at = NULL
 WHERE event_id = $1 AND partner_id = $2 AND state IN ('delivered', 'failed', 'no_endpoint');
 
--- name: WaitingByState :many
--- How many deliveries are pending or parked, and how long the oldest has been due.
-SELECT d.state, count(*) AS deliveries,
-  greatest(0, extract(epoch FROM now() - min(d.due_at)))::double precision AS oldest_seconds
-FROM delivery d WHERE d.state IN ('pending', 'parked') GROUP BY d.state;
-
--- name: GivenUp :one
--- Counts each state only up to a limit: these deliveries are kept for ever, so that counting
--- all would take longer with each.
-SELECT
+-- name: MeasureQueue :one
+-- How many deliveries are pending and parked, how long the oldest of each has been due, and how
+-- many are failed and no_endpoint: these are kept for ever, so they are counted only up to a
+-- limit. Of the breakers it counts those of current URLs of enabled partners: the breaker of a
+-- disabled partner or of an older URL stays as long as nothing is sent, but blocks nothing.
+SELECT w.pending, w.parked, w.oldest_pending_seconds, w.oldest_parked_seconds,
   (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'failed' LIMIT sqlc.arg(at_most)::integer) counted) AS failed,
-  (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'no_endpoint' LIMIT sqlc.arg(at_most)::integer) counted) AS no_endpoint;
+  (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'no_endpoint' LIMIT sqlc.arg(at_most)::integer) counted) AS no_endpoint,
+  (SELECT count(*) FROM breaker b JOIN endpoint e ON e.partner_id = b.partner_id AND e.url = b.url
+    JOIN partner p ON p.id = b.partner_id WHERE NOT p.disabled) AS open_breakers
+FROM (
+  SELECT count(*) FILTER (WHERE d.state = 'pending') AS pending, count(*) FILTER (WHERE d.state = 'parked') AS parked,
+    coalesce(greatest(0, extract(epoch FROM now() - min(d.due_at) FILTER (WHERE d.state = 'pending'))), 0)::double precision AS oldest_pending_seconds,
+    coalesce(greatest(0, extract(epoch FROM now() - min(d.due_at) FILTER (WHERE d.state = 'parked'))), 0)::double precision AS oldest_parked_seconds
+  FROM delivery d WHERE d.state IN ('pending', 'parked')
+) w;
 
 -- Breakers.
 
@@ -299,12 +303,6 @@ WHERE b.partner_id = sqlc.arg(partner_id)
 SELECT state, open_until, open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms, refusing
 FROM breaker WHERE partner_id = $1 AND url = $2;
 
--- name: CountBreakers :one
--- Counts only current URLs of enabled partners: the breaker of a disabled partner or of an
--- older URL stays as long as nothing is sent, but blocks nothing.
-SELECT count(*) FROM breaker b JOIN endpoint e ON e.partner_id = b.partner_id AND e.url = b.url
-JOIN partner p ON p.id = b.partner_id WHERE NOT p.disabled;
-
 -- Commands of query and of `navlog webhook`.
 
 -- name: DueCommands :many
@@ -322,9 +320,10 @@ SELECT due.id, due.partner_id FROM (
 SELECT set_config('statement_timeout', sqlc.arg(milliseconds)::bigint::text, true);
 
 -- name: ClaimCommand :one
--- No row: another dispatcher runs it, or has just run it.
-SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state, deliveries FROM command
-WHERE id = $1 AND done_at IS NULL AND due_at <= now() FOR UPDATE SKIP LOCKED;
+-- A command, with the last sequence of its partner. No row: another dispatcher runs it, or has just run it.
+SELECT c.id, c.partner_id, c.kind, c.event_id, c.first_sequence, c.last_sequence, c.only_state, c.deliveries,
+  coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = c.partner_id), 0)::bigint AS newest_sequence
+FROM command c WHERE c.id = $1 AND c.done_at IS NULL AND c.due_at <= now() FOR UPDATE SKIP LOCKED;
 
 -- name: PutOffCommand :exec
 -- Delays a failed command by as long as it has been open, at least a second and at most a
@@ -360,17 +359,15 @@ UPDATE delivery SET state = 'pending', attempts = 0, due_at = now(), finished_at
 WHERE partner_id = sqlc.arg(partner_id) AND sequence BETWEEN sqlc.arg(first_sequence)::bigint AND sqlc.arg(last_sequence)::bigint
   AND state IN ('delivered', 'failed', 'no_endpoint') AND sqlc.arg(only_state)::text IN ('', state);
 
--- name: LastSequence :one
-SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 0)::bigint AS last_sequence;
-
 -- Dividing the partners between dispatchers.
 
 -- name: Announce :one
 -- Announces this dispatcher and its sealing keys, and returns how many running dispatchers
 -- could take its partners: those that share no key with it cannot open their secrets. (A
 -- dispatcher that can open no secret does not call this, but each of two keys may open other
--- secrets.) Dispatchers of versions without key ids count too. It also returns PostgreSQL's
--- time, with which the dispatcher compares its own clock.
+-- secrets.) Dispatchers of versions without key ids count too. It also returns how many
+-- partners have a dispatcher, and PostgreSQL's time, with which the dispatcher compares its
+-- own clock.
 WITH me AS (
   INSERT INTO dispatcher (owner, until, key_ids)
   VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond', sqlc.arg(key_ids)::text[])
@@ -378,7 +375,8 @@ WITH me AS (
 ), gone AS (
   DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> sqlc.arg(owner)
 )
-SELECT (1 + count(*))::bigint AS running, clock_timestamp()::timestamptz AS at FROM dispatcher d
+SELECT (1 + count(*))::bigint AS running, clock_timestamp()::timestamptz AS at,
+  (SELECT count(*) FROM job_lease l WHERE l.kind = 'partner' AND l.until > now()) AS leases FROM dispatcher d
 WHERE d.until > now() AND d.owner <> sqlc.arg(owner) AND (d.key_ids IS NULL OR d.key_ids && sqlc.arg(key_ids)::text[]);
 
 -- name: Leave :exec

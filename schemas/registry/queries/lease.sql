@@ -24,7 +24,3 @@ RETURNING l.key, l.fence;
 -- stays free if PostgreSQL's clock is set back.
 UPDATE job_lease SET until = 'epoch', fence = fence + 1
 WHERE kind = sqlc.arg(kind) AND key = sqlc.arg(key) AND owner = sqlc.arg(owner) AND fence = sqlc.arg(fence);
-
--- name: CountLeases :one
--- How many leases of a kind are held, over all owners.
-SELECT count(*) FROM job_lease WHERE kind = sqlc.arg(kind) AND until > now();

@@ -4,19 +4,18 @@
 SELECT (now() - sqlc.arg(days)::integer * interval '1 day')::timestamptz AS start;
 
 -- name: ClaimRetention :one
--- The time from which old attempts are pruned next; no row: another dispatcher prunes.
-SELECT until FROM retention WHERE what = 'attempt' FOR UPDATE SKIP LOCKED;
-
--- name: RetentionPart :one
--- The end of the next part, which has at_most attempts and those of the same time as its last one; no row: fewer are left
--- until then.
-SELECT (o.started_at + interval '1 microsecond')::timestamptz AS until FROM attempt o
-WHERE o.started_at >= sqlc.arg(first)::timestamptz AND o.started_at < sqlc.arg(before)::timestamptz
-ORDER BY o.started_at OFFSET sqlc.arg(at_most)::integer - 1 LIMIT 1;
+-- The next part of the attempts that are old: from the time up to which they are pruned, at_most attempts and those of the
+-- same time as the last one, or all that are left. No row: another dispatcher prunes, or none is old.
+SELECT r.until AS first, coalesce((
+  SELECT o.started_at + interval '1 microsecond' FROM attempt o
+  WHERE o.started_at >= r.until AND o.started_at < sqlc.arg(before)::timestamptz
+  ORDER BY o.started_at OFFSET sqlc.arg(at_most)::integer - 1 LIMIT 1), sqlc.arg(before)::timestamptz)::timestamptz AS until
+FROM retention r WHERE r.what = 'attempt' AND r.until < sqlc.arg(before)::timestamptz FOR UPDATE SKIP LOCKED;
 
 -- name: PruneAttempts :one
 -- Prunes the attempts of a time range, and the earlier ones of the same events, which were the last ones when they were
--- pruned: the last ones of each event stay, without response body and phases.
+-- pruned: the last ones of each event stay, without response body and phases. (As a part of ClaimRetention it would read
+-- the whole table, because the planner would not know how short the range is.)
 WITH old AS MATERIALIZED (
   SELECT o.event_id, o.number, (SELECT max(l.number) FROM attempt l WHERE l.event_id = o.event_id) AS last
   FROM attempt o WHERE o.started_at >= sqlc.arg(first)::timestamptz AND o.started_at < sqlc.arg(until)::timestamptz
@@ -29,11 +28,10 @@ WITH old AS MATERIALIZED (
   WHERE a.event_id = old.event_id AND a.number = old.number AND old.number > old.last - sqlc.arg(attempts_kept)::integer
     AND (a.response IS NOT NULL OR a.first_byte_us IS NOT NULL)
   RETURNING a.number
+), moved AS (
+  UPDATE retention SET until = sqlc.arg(until)::timestamptz WHERE what = 'attempt'
 )
 SELECT (SELECT count(*) FROM gone) AS gone, (SELECT count(*) FROM stripped) AS stripped;
-
--- name: MoveRetention :exec
-UPDATE retention SET until = sqlc.arg(until) WHERE what = 'attempt';
 
 -- name: PruneCommands :execrows
 DELETE FROM command WHERE id IN (SELECT c.id FROM command c WHERE c.done_at < sqlc.arg(before)::timestamptz ORDER BY c.done_at LIMIT sqlc.arg('limit'));
