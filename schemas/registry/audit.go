@@ -92,40 +92,39 @@ var (
 	ErrDisabled   = errors.New("the partner is disabled")
 )
 
-// changePartner is Change for a change of a partner, and holds the partner's lock meanwhile. do gets the partner's URL.
-func changePartner(
-	ctx context.Context, pool *pgxpool.Pool, by Author, id int64, do func(q *db.Queries, url *string) (Deed, error),
+// changePartner is Change for a change of a partner, and holds the partner's lock meanwhile.
+func changePartner(ctx context.Context, pool *pgxpool.Pool, by Author, id int64,
+	do func(*db.Queries, db.LockPartnerRow) (Deed, error),
 ) error {
 	return Change(ctx, pool, by.Name, func(q *db.Queries) (Deed, error) {
-		url, err := lockFor(ctx, q, by, id)
+		p, err := lockFor(ctx, q, by, id)
 		if err != nil {
 			return Deed{}, err
 		}
-		return do(q, url)
+		return do(q, p)
 	})
 }
 
-// lockFor locks a partner and returns its URL. A client was admitted some time ago, and a revocation may have had the
-// lock before: so its key must be live now, and its partner enabled. Otherwise the error is ErrKeyRevoked or
-// ErrDisabled.
-func lockFor(ctx context.Context, q *db.Queries, by Author, id int64) (url *string, err error) {
-	url, err = q.LockPartner(ctx, id)
+// lockFor locks a partner. A client was admitted some time ago, and a revocation may have had the lock before: so its
+// key must be live now, and its partner enabled. Otherwise the error is ErrKeyRevoked or ErrDisabled.
+func lockFor(ctx context.Context, q *db.Queries, by Author, id int64) (db.LockPartnerRow, error) {
+	p, err := q.LockPartner(ctx, id)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, NoPartner(id)
+		return p, NoPartner(id)
 	}
 	if err == nil && by.Key != "" {
 		var client db.PartnerByKeyRow
 		switch client, err = q.PartnerByKey(ctx, HashKey(by.Key)); {
 		case errors.Is(err, pgx.ErrNoRows):
-			return nil, ErrKeyRevoked
+			return p, ErrKeyRevoked
 		case err == nil && client.Disabled:
-			return nil, ErrDisabled
+			return p, ErrDisabled
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock partner %d: %w", id, err)
+		return p, fmt.Errorf("lock partner %d: %w", id, err)
 	}
-	return url, nil
+	return p, nil
 }
 
 // rolledBack reports whether an error of COMMIT proves that the transaction was rolled back. A fatal error does not: a

@@ -59,9 +59,9 @@ func SetCertificates(
 	if err := certs.Current(append(given.ClientChain(), given.Authorities...), time.Now()); err != nil {
 		return "", err
 	}
-	err := changePartner(ctx, pool, by, id, func(q *db.Queries, current *string) (Deed, error) {
+	err := changePartner(ctx, pool, by, id, func(q *db.Queries, p db.LockPartnerRow) (Deed, error) {
 		var err error
-		if url, err = urlOf(id, url, current); err != nil {
+		if url, err = urlOf(id, url, p.Url); err != nil {
 			return Deed{}, err
 		}
 		_, known, err := storedCertificates(ctx, q, id, url)
@@ -158,9 +158,9 @@ func endpointChanged(ctx context.Context, q *db.Queries, id int64, url string, e
 func RemoveCertificates(
 	ctx context.Context, pool *pgxpool.Pool, by Author, id int64, url string, authorities, client bool,
 ) (string, error) {
-	err := changePartner(ctx, pool, by, id, func(q *db.Queries, current *string) (Deed, error) {
+	err := changePartner(ctx, pool, by, id, func(q *db.Queries, p db.LockPartnerRow) (Deed, error) {
 		var err error
-		if url, err = urlOf(id, url, current); err != nil {
+		if url, err = urlOf(id, url, p.Url); err != nil {
 			return Deed{}, err
 		}
 		stored, known, err := storedCertificates(ctx, q, id, url)

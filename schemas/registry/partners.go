@@ -216,12 +216,8 @@ func asClient(ctx context.Context, pool *pgxpool.Pool, id int64, key string, do 
 // RotateKey issues a key and revokes the oldest keys, so that at most two are live.
 func RotateKey(ctx context.Context, pool *pgxpool.Pool, by Author, id int64, testKey bool) (NewPartner, error) {
 	issued := NewPartner{ID: id, APIKey: NewAPIKey(testKey)}
-	err := changePartner(ctx, pool, by, id, func(q *db.Queries, _ *string) (Deed, error) {
+	err := changePartner(ctx, pool, by, id, func(q *db.Queries, p db.LockPartnerRow) (Deed, error) {
 		d := Deed{"partner rotate-key", id, "issued ..." + last4(issued.APIKey)}
-		p, err := q.GetPartner(ctx, id)
-		if err != nil {
-			return d, err
-		}
 		issued.Name = p.Name
 		live, err := q.ListLiveKeys(ctx, id)
 		if err != nil {
@@ -247,7 +243,7 @@ func RotateKey(ctx context.Context, pool *pgxpool.Pool, by Author, id int64, tes
 func RevokeKeys(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, last4 string) (
 	revoked []string, err error,
 ) {
-	err = changePartner(ctx, pool, Author{Name: operator}, id, func(q *db.Queries, _ *string) (_ Deed, err error) {
+	err = changePartner(ctx, pool, Author{Name: operator}, id, func(q *db.Queries, _ db.LockPartnerRow) (_ Deed, err error) {
 		if revoked, err = q.RevokeKeys(ctx, db.RevokeKeysParams{PartnerID: id, Last4: last4}); err != nil {
 			return Deed{}, fmt.Errorf("revoke keys of partner %d: %w", id, err)
 		}
@@ -365,12 +361,8 @@ func RotateSecret(
 ) (NewPartner, error) {
 	rotated := NewPartner{ID: id, SigningSecret: NewSigningSecret()}
 	sealed := sealer.Seal(id, rotated.SigningSecret)
-	err := changePartner(ctx, pool, by, id, func(q *db.Queries, _ *string) (Deed, error) {
+	err := changePartner(ctx, pool, by, id, func(q *db.Queries, p db.LockPartnerRow) (_ Deed, err error) {
 		d, replaced := Deed{"partner rotate-secret", id, "at once"}, int64(0)
-		p, err := q.GetPartner(ctx, id)
-		if err != nil {
-			return d, fmt.Errorf("read partner %d: %w", id, err)
-		}
 		rotated.Name = p.Name
 		if overlap > 0 {
 			d.Detail = "with an overlap of " + overlap.String()

@@ -356,16 +356,21 @@ func (q *Queries) ListPartners(ctx context.Context) ([]ListPartnersRow, error) {
 }
 
 const lockPartner = `-- name: LockPartner :one
-SELECT url FROM endpoint WHERE partner_id = $1 FOR UPDATE
+SELECT e.url, p.name FROM endpoint e JOIN partner p ON p.id = e.partner_id WHERE e.partner_id = $1 FOR UPDATE OF e
 `
+
+type LockPartnerRow struct {
+	Url  *string
+	Name string
+}
 
 // Locks the row of the partner's endpoint, and returns its URL. Every change of the partner's keys, endpoint and
 // certificates has this lock. (It needs the right to update the row, which serve has only there.)
-func (q *Queries) LockPartner(ctx context.Context, partnerID int64) (*string, error) {
+func (q *Queries) LockPartner(ctx context.Context, partnerID int64) (LockPartnerRow, error) {
 	row := q.db.QueryRow(ctx, lockPartner, partnerID)
-	var url *string
-	err := row.Scan(&url)
-	return url, err
+	var i LockPartnerRow
+	err := row.Scan(&i.Url, &i.Name)
+	return i, err
 }
 
 const ownerOfKey = `-- name: OwnerOfKey :one
