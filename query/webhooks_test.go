@@ -390,9 +390,11 @@ func TestWebhookOfANewPartner(t *testing.T) {
 	key := w.partner(7, "Seven")
 	got := w.get(webhooksPath, "x-api-key", key).Data(t).(object)
 	delete(got, "updatedAt")
-	same(t, "webhook", got, object{"webhookUrl": nil, "breaker": object{"state": "closed", "openUntil": nil},
-		"lastSuccessAt": nil, "lastFailureAt": nil, "rotation": false})
+	same(t, "webhook", got, object{"webhookUrl": nil, "parked": false,
+		"breaker": object{"state": "closed", "openUntil": nil}, "lastSuccessAt": nil, "lastFailureAt": nil, "rotation": false})
 	same(t, "deliveries", w.get(webhooksPath+"/deliveries", "x-api-key", key).Data(t), []any{})
+	w.exec(`UPDATE endpoint SET held = true WHERE partner_id = 7`)
+	same(t, "parked by an operator", w.get(webhooksPath, "x-api-key", key).Data(t).(object)["parked"], true)
 }
 
 // TestEndpointHealth: a partner sees the days of its own endpoint, up to the requested day.

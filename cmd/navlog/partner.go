@@ -200,10 +200,6 @@ func (cmd partnerShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return fmt.Errorf("read the keys of partner %d: %w", cmd.ID, err)
 		}
-		parked, err := q.EndpointHeld(ctx, cmd.ID)
-		if err != nil {
-			return fmt.Errorf("read the endpoint of partner %d: %w", cmd.ID, err)
-		}
 		keys := make([]keyRow, len(live))
 		for i, k := range live {
 			keys[i] = keyRow{k.Last4, k.CreatedAt}
@@ -211,7 +207,7 @@ func (cmd partnerShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		result := struct {
 			partnerRow
 			Keys []keyRow `json:"keys"`
-		}{partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, int64(len(keys)), p.Url, p.CreatedAt, parked}, keys}
+		}{partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, int64(len(keys)), p.Url, p.CreatedAt, p.Held}, keys}
 		return cmd.Print(s.Out, result, func(w io.Writer) {
 			cli.Fprintf(w, "partner      %d (%s), %s, created %s\nlimit        %s\nwebhook URL  %s (version %d, changed %s)\n",
 				p.ID, p.Name, result.state(), clock(&p.CreatedAt), limitOf(p.RateLimit), orNone(p.Url), p.Version,

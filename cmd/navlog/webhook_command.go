@@ -41,7 +41,8 @@ type order struct {
 // dispatch would send nothing.
 func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, d registry.Deed,
 	leave func(*db.Queries) (int64, error)) error {
-	switch p, err := db.New(pool).GetPartner(ctx, d.Partner); {
+	p, err := db.New(pool).GetPartner(ctx, d.Partner)
+	switch {
 	case err != nil:
 		return unknownPartner(d.Partner, err)
 	case p.Disabled:
@@ -49,10 +50,6 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 	case p.Url == nil:
 		return fmt.Errorf("partner %d has no webhook URL, so nothing is sent: the partner registers one (docs/webhooks.md)",
 			p.ID)
-	}
-	parked, err := db.New(pool).EndpointHeld(ctx, d.Partner)
-	if err != nil {
-		return fmt.Errorf("read the endpoint of partner %d: %w", d.Partner, err)
 	}
 	var id int64
 	err = registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
@@ -64,7 +61,7 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 	if err != nil {
 		return err
 	}
-	o, q := order{Command: id, PartnerID: d.Partner, Parked: parked}, db.New(pool)
+	o, q := order{Command: id, PartnerID: d.Partner, Parked: p.Held}, db.New(pool)
 	f.await(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
 		r, err := q.CommandResult(ctx, id)
 		if err != nil {

@@ -155,6 +155,7 @@ func invalidWebhookURL(reason, why string) *serve.Failure {
 type webhookJSON struct {
 	WebhookURL    *string     `json:"webhookUrl"`
 	UpdatedAt     string      `json:"updatedAt"`
+	Parked        bool        `json:"parked"` // by an operator
 	Breaker       breakerJSON `json:"breaker"`
 	LastSuccessAt *string     `json:"lastSuccessAt"`
 	LastFailureAt *string     `json:"lastFailureAt"`
@@ -183,8 +184,8 @@ func (w *Webhooks) Registered(r *serve.Request) (*serve.Answer, error) {
 		return nil, serve.RegistryFailure(err)
 	}
 	out := webhookJSON{
-		WebhookURL: partner.Url, UpdatedAt: serve.Millis(partner.UpdatedAt), Breaker: breakerJSON{State: "closed"},
-		LastSuccessAt: serve.MillisOrNull(success), Rotation: w.Rotation,
+		WebhookURL: partner.Url, UpdatedAt: serve.Millis(partner.UpdatedAt), Parked: partner.Held,
+		Breaker: breakerJSON{State: "closed"}, LastSuccessAt: serve.MillisOrNull(success), Rotation: w.Rotation,
 	}
 	if !never {
 		out.LastFailureAt = serve.MillisOrNull(&failed)

@@ -97,7 +97,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON lease, backfill_lease TO navlog_dispatch
 -- keys that identify a caller.
 GRANT SELECT ON partner, delivery, attempt, breaker, generation TO navlog_serve;
 GRANT SELECT (partner_id, hash, revoked_at) ON api_key TO navlog_serve;
-GRANT SELECT (partner_id, version, url, updated_at), UPDATE (version, url, updated_at) ON endpoint TO navlog_serve;
+GRANT SELECT (partner_id, version, url, updated_at, held), UPDATE (version, url, updated_at) ON endpoint TO navlog_serve;
 GRANT SELECT (partner_id, url, authorities, client, client_fingerprint, changed_at) ON endpoint_certificates TO navlog_serve;
 -- A partner requests test events and single replays; ranges are for operators.
 GRANT SELECT (id), INSERT (partner_id, kind, event_id) ON command TO navlog_serve;

@@ -1436,6 +1436,8 @@ export interface components {
         Webhook: {
             webhookUrl: string | null;
             updatedAt: components["schemas"]["Time"];
+            /** @description Whether the operator has parked your webhooks. Until the operator resumes them, none is sent, and due events wait. */
+            parked: boolean;
             breaker: components["schemas"]["Breaker"];
             lastSuccessAt: components["schemas"]["TimeOrNull"];
             lastFailureAt: components["schemas"]["TimeOrNull"];

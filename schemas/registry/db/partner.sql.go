@@ -217,20 +217,8 @@ func (q *Queries) EndOfRotation(ctx context.Context, partnerID int64) (time.Time
 	return at, err
 }
 
-const endpointHeld = `-- name: EndpointHeld :one
-SELECT held FROM endpoint WHERE partner_id = $1
-`
-
-// Whether an operator parked the partner. GetPartner does not read it, because serve has no right to.
-func (q *Queries) EndpointHeld(ctx context.Context, partnerID int64) (bool, error) {
-	row := q.db.QueryRow(ctx, endpointHeld, partnerID)
-	var held bool
-	err := row.Scan(&held)
-	return held, err
-}
-
 const getPartner = `-- name: GetPartner :one
-SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url, e.version, e.updated_at
+SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url, e.version, e.updated_at, e.held
 FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = $1
 `
 
@@ -243,6 +231,7 @@ type GetPartnerRow struct {
 	Url       *string
 	Version   int64
 	UpdatedAt time.Time
+	Held      bool
 }
 
 func (q *Queries) GetPartner(ctx context.Context, id int64) (GetPartnerRow, error) {
@@ -257,6 +246,7 @@ func (q *Queries) GetPartner(ctx context.Context, id int64) (GetPartnerRow, erro
 		&i.Url,
 		&i.Version,
 		&i.UpdatedAt,
+		&i.Held,
 	)
 	return i, err
 }

@@ -22,7 +22,7 @@ SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url, e.held,
 FROM partner p JOIN endpoint e ON e.partner_id = p.id ORDER BY p.id;
 
 -- name: GetPartner :one
-SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url, e.version, e.updated_at
+SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url, e.version, e.updated_at, e.held
 FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = $1;
 
 -- name: SetPartnerDisabled :execrows
@@ -85,10 +85,6 @@ WHERE partner_id = sqlc.arg(partner_id) AND (next_at IS NULL OR next_at <= now()
 -- name: EndOfRotation :one
 -- When the last rotation ends or ended; now if there was none.
 SELECT coalesce(next_at, now())::timestamptz AS at FROM endpoint WHERE partner_id = $1;
-
--- name: EndpointHeld :one
--- Whether an operator parked the partner. GetPartner does not read it, because serve has no right to.
-SELECT held FROM endpoint WHERE partner_id = $1;
 
 -- name: HoldEndpoint :execrows
 UPDATE endpoint SET held = $2 WHERE partner_id = $1;

@@ -41,12 +41,17 @@ const breakers: Record<Webhook["breaker"]["state"], [text: string, kind: string]
   "half-open": ["Trying one event", "warn"],
 }
 
+function EndpointState({ parked, breaker }: { parked: boolean; breaker: Webhook["breaker"]["state"] }) {
+  const [text, kind] = parked ? ["Paused by the operator", "warn"] : breakers[breaker]
+  return <span class={`badge ${kind}`}>{text}</span>
+}
+
 const useWebhook = (again: number) => usePartner("/api/v1/partner/webhooks", {}, again)
 
 function Endpoint({ webhook }: { webhook: Asked<Webhook, unknown> }) {
   return (
     <Shown asked={webhook}>
-      {({ webhookUrl, breaker, updatedAt, lastSuccessAt, lastFailureAt }) => (
+      {({ webhookUrl, parked, breaker, updatedAt, lastSuccessAt, lastFailureAt }) => (
         <>
           <p>
             {webhookUrl === null ? (
@@ -59,9 +64,9 @@ function Endpoint({ webhook }: { webhook: Asked<Webhook, unknown> }) {
           </p>
           <Figures>
             <Figure title="Endpoint">
-              <span class={`badge ${breakers[breaker.state][1]}`}>{breakers[breaker.state][0]}</span>
+              <EndpointState parked={parked} breaker={breaker.state} />
             </Figure>
-            {breaker.openUntil !== null && (
+            {!parked && breaker.openUntil !== null && (
               <Figure wide title="Until, UTC">
                 <Time iso={breaker.openUntil} />
               </Figure>
@@ -254,7 +259,7 @@ function said(delivery: Delivery, ended: boolean): string {
     case "no_endpoint":
       return "No URL was registered when the event was due."
     case "parked":
-      return "Deliveries to this URL are paused because too many failed. A single delivery is attempted from time to time."
+      return "Deliveries are paused, because too many failed or because the operator parked them: see the state of the endpoint above."
     case "pending":
       return ended ? "It is still pending. Look at the delivery log later." : delivery.attempts.length === 0 ? "The first attempt is due." : "The next attempt is due."
   }
