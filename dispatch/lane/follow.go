@@ -15,11 +15,11 @@ import (
 // same: a new secret, other certificates, or the same URL registered again, do not revive a
 // receiver that is down.
 func (l *Lane) follow(ctx context.Context, e Endpoint) error {
-	if l.breaker != nil && l.version == e.Version {
+	if l.breaker != nil && l.version == e.Version && time.Since(l.poster.made) < connectionAge {
 		return nil
 	}
-	// Connections of an older version may lead to an old address, so the new version uses none of them. Those in use
-	// are closed when their attempts end (finish).
+	// Old connections, and those of an older version, may lead to an old address, so none of them is used any more. Those
+	// in use are closed when their attempts end (finish).
 	l.poster.transport.CloseIdleConnections()
 	l.poster = newPoster(l.shared.Guard, l.shared.Roots, e.Certificates, l.shared.Concurrency, l.shared.Timing.Deadline)
 	if l.breaker == nil || l.url != e.URL {

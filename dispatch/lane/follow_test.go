@@ -1,8 +1,16 @@
 package lane
 
 import (
+	"crypto/x509"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
 const (
@@ -105,5 +113,43 @@ func TestBreakerFollowsItsURL(t *testing.T) {
 	f.check(l.follow(t.Context(), Endpoint{Version: 4, URL: here, Secret: testSecret}))
 	if f.number("SELECT count(*) FROM breaker WHERE url = $1 AND endpoint_version = 3", there) != 1 {
 		t.Error("a breaker that another lane may have stored is deleted")
+	}
+}
+
+// A receiver's name leads to another address while a connection to the old one is open and works. With steady traffic
+// the connection is never idle, but it is used only for a while. The breaker stays.
+func TestConnectionsAreUsedForAWhile(t *testing.T) {
+	f := newFixture(t).withPostgres()
+	names := enginetest.NameServer(t)
+	got, port := "", "0"
+	for _, addr := range []string{"127.0.0.1", "127.0.0.3"} {
+		listener, err := net.Listen("tcp", net.JoinHostPort(addr, port))
+		f.check(err)
+		_, port, _ = net.SplitHostPort(listener.Addr().String())
+		f.receiverWith(func(http.ResponseWriter, *http.Request) { got = addr }, func(s *httptest.Server) {
+			s.Listener.Close()
+			s.Listener = listener
+		})
+	}
+	l := f.lane7()
+	l.shared.Guard, l.shared.Roots = f.resolvingAt(names), x509.NewCertPool()
+	l.shared.Roots.AppendCertsFromPEM(f.certificates)
+	e := Endpoint{Version: 1, URL: "https://" + testName + ":" + port + "/hook", Secret: testSecret}
+	post := func(what, want string) {
+		t.Helper()
+		f.check(l.follow(t.Context(), e))
+		if r := l.poster.post(t.Context(), e, message{event: uuid.New(), body: []byte("{}")}); !r.accepted() || got != want {
+			t.Errorf("%s: %s by %s, want %s: %v", what, r.Outcome, got, want, r.Cause)
+		}
+	}
+	names.Say("127.0.0.1")
+	post("at first", "127.0.0.1")
+	breaker := l.breaker
+	names.Say("127.0.0.3")
+	post("on the connection", "127.0.0.1")
+	l.poster.made = l.poster.made.Add(-connectionAge)
+	post("after a while", "127.0.0.3")
+	if l.breaker != breaker {
+		t.Error("the breaker is a new one")
 	}
 }

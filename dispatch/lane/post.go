@@ -25,6 +25,9 @@ const (
 	maxResponseHeaders = 16 << 10
 	MaxResponseKept    = 4 << 10 // bytes of a response body that the attempt log keeps
 	idleConnTimeout    = 30 * time.Second
+	// connectionAge is how long connections are used. Their receiver's name may lead to another address meanwhile, and a
+	// partner with steady traffic has no idle ones.
+	connectionAge = time.Minute
 	// bodyPatience is how long to wait for the body of a response. The status is known by then, so a
 	// receiver that keeps its response open delays its slot by this much, not until the deadline.
 	bodyPatience = time.Second
@@ -99,6 +102,7 @@ type poster struct {
 	transport *http.Transport
 	unshared  *http.Transport     // opens a connection for each request, and closes it
 	client    []*x509.Certificate // the client certificate with its chain; empty: none
+	made      time.Time
 	deadline  time.Duration
 	patience  time.Duration // bodyPatience, except in tests
 }
@@ -156,7 +160,8 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, pinned *certs.Pinned, idle 
 	unshared := transport.Clone()
 	unshared.DisableKeepAlives = true
 	return &poster{
-		transport: transport, unshared: unshared, client: pinned.ClientChain(), deadline: deadline, patience: bodyPatience,
+		transport: transport, unshared: unshared, client: pinned.ClientChain(), made: time.Now(), deadline: deadline,
+		patience: bodyPatience,
 	}
 }
 
