@@ -284,9 +284,10 @@ func (r *reader) poll(ctx context.Context) error {
 	}
 	var rewound error
 	for _, e := range fetches.Errors() {
+		_, truncated := errors.AsType[*kgo.ErrDataLoss](e.Err)
 		switch {
 		case errors.Is(e.Err, context.DeadlineExceeded) && e.Topic == "":
-		case errors.Is(e.Err, kerr.OffsetOutOfRange):
+		case truncated, errors.Is(e.Err, kerr.OffsetOutOfRange):
 			if rewound = r.rewind(ctx, place{e.Topic, e.Partition}); !errors.Is(rewound, errMoved) {
 				return rewound
 			}
@@ -392,10 +393,11 @@ func (r *reader) lag() int64 {
 	return lag
 }
 
-// rewind moves a position that is out of range to the first record of its partition, and returns errMoved. If the
-// position is past the end, as after a restored backup, nothing is lost and known events are skipped; if it is before
-// the start, records were deleted unread. The position is moved in PostgreSQL, because the partition may grow past the
-// old position, and then no reader could notice that it has to begin earlier.
+// rewind moves a position that is out of range, or whose partition was truncated, to the first record of its partition,
+// and returns errMoved. If the position is past the end, as after a restored backup or the election of a replica without
+// the last records, nothing is lost and known events are skipped; if it is before the start, records were deleted
+// unread. The position is moved in PostgreSQL, because the partition may grow past the old position, and then no reader
+// could notice that it has to begin earlier.
 func (r *reader) rewind(ctx context.Context, p place) error {
 	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
 	defer cancel()

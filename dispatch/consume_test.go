@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -139,6 +140,37 @@ func TestPollAfterAMove(t *testing.T) {
 	if n := f.number("SELECT count(*) FROM position WHERE next_offset <> 0"); n != 0 || f.logged.String() != "" {
 		t.Errorf("%d positions were moved, and it logged %s", n, f.logged)
 	}
+}
+
+// Brokers elect a replica without the last records, and others are written at their offsets before a reader looks there
+// again: the partition is read from its start, because the position has moved past records that were not read.
+func TestTruncatedPartition(t *testing.T) {
+	t.Parallel()
+	f, broker := newFixtureWithBroker(t)
+	f.onePartition()
+	f.partner(7, "")
+	d := f.start(nil)
+	f.deposits(7, 0, 3)
+	f.eventually("accepted", f.in(registry.NoEndpoint, 3))
+	broker.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		r := request.(*kmsg.OffsetForLeaderEpochRequest)
+		answer := r.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+		for _, topic := range r.Topics {
+			t := kmsg.NewOffsetForLeaderEpochResponseTopic()
+			t.Topic = topic.Topic
+			for _, partition := range topic.Partitions {
+				p := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+				p.Partition, p.LeaderEpoch, p.EndOffset = partition.Partition, partition.LeaderEpoch, 1
+				t.Partitions = append(t.Partitions, p)
+			}
+			answer.Topics = append(answer.Topics, t)
+		}
+		return answer, nil, true
+	})
+	broker.ShufflePartitionLeaders()
+	f.eventually("all is read again", func() bool { return d.recordsWere(recordKnown) == 3 })
+	f.contiguous(7, 3)
 }
 
 // The lag counts only records that are written and not read yet: a partition whose end is before its position does not
