@@ -33,17 +33,13 @@ type flight struct {
 // that the program stops, the POST continues and its result is recorded all the same.
 func (s *Shared) try(ctx context.Context, f flight) flight {
 	a := &f.attempt
-	m := message{event: a.Delivery.EventID, kind: a.Delivery.Type, body: a.Delivery.Body}
-	if a.Delivery.Sequence != nil {
-		m.sequence = *a.Delivery.Sequence
-	}
 	sending, span := telemetry.Continue(ctx, a.Delivery.Traceparent, telemetry.Client, "webhook attempt")
-	a.Result = f.poster.post(context.WithoutCancel(sending), a.Endpoint, m)
+	a.Result = f.poster.post(context.WithoutCancel(sending), a.Endpoint, a.Delivery)
 	a.describe(span)
 	<-s.Slots
 	s.Metrics.attempt(a.Result)
 	if a.Result.Cause != nil {
-		s.Log.DebugContext(sending, "no response to a webhook", "partner", a.Partner, "event", m.event, "error",
+		s.Log.DebugContext(sending, "no response to a webhook", "partner", a.Partner, "event", a.Delivery.EventID, "error",
 			a.Result.Cause)
 	}
 	a.Verdict = s.Timing.judge(a.Delivery.Attempts, a.Result.accepted(), f.probe)

@@ -109,9 +109,8 @@ func TestCertificatesOfTheURL(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			p := newPoster(f.resolvingAt(enginetest.NameServer(t)), system, f.pinned(c.texts), 1, time.Minute)
 			t.Cleanup(p.transport.CloseIdleConnections)
-			r := p.post(t.Context(), Endpoint{URL: c.receiver.URL + "/hook?token=" + urlToken, Secret: testSecret}, message{
-				event: uuid.New(), body: []byte("{}"),
-			})
+			e := Endpoint{URL: c.receiver.URL + "/hook?token=" + urlToken, Secret: testSecret}
+			r := p.post(t.Context(), e, newEvent())
 			if r.accepted() != (c.want == "") || !strings.Contains(r.Err, c.want) || strings.Contains(r.Err, urlToken) {
 				t.Errorf("%s: %q, want %q; the cause is %v", r.Outcome, r.Err, c.want, r.Cause)
 			}
@@ -212,7 +211,7 @@ func TestCertificatesChange(t *testing.T) {
 	}
 	// An attempt that began before the change opens its connection only now.
 	if got := held.poster.post(t.Context(), held.attempt.Endpoint,
-		message{event: uuid.New(), body: []byte("{}")}); !got.accepted() {
+		newEvent()); !got.accepted() {
 		t.Errorf("the earlier attempt ended with %s: %s", got.Outcome, got.Err)
 	}
 	names("first")

@@ -16,8 +16,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/printable"
@@ -128,9 +126,8 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 			}
 			p := newPoster(f.resolvingAt(c.nameServer), c.roots, nil, 1, deadline)
 			t.Cleanup(p.transport.CloseIdleConnections)
-			r := p.post(t.Context(), Endpoint{URL: "https://" + c.host + "/hook?token=" + urlToken, Secret: testSecret}, message{
-				event: uuid.New(), body: []byte("{}"),
-			})
+			e := Endpoint{URL: "https://" + c.host + "/hook?token=" + urlToken, Secret: testSecret}
+			r := p.post(t.Context(), e, newEvent())
 			if r.Outcome != c.outcome || r.Err != c.want {
 				t.Errorf("%s: %q, want %q; the cause is %v", r.Outcome, r.Err, c.want, r.Cause)
 			}
@@ -152,7 +149,7 @@ func TestFailuresDoNotShowWhichNamesExist(t *testing.T) {
 		p := newPoster(f.resolvingAt(names), nil, nil, 1, time.Minute)
 		t.Cleanup(p.transport.CloseIdleConnections)
 		r := p.post(t.Context(), Endpoint{URL: "https://" + testName + "/hook", Secret: testSecret},
-			message{event: uuid.New(), body: []byte("{}")})
+			newEvent())
 		return fmt.Sprintf("status %d, %q, %q, a connection %t, TLS %t, a response %t", r.Status, r.Err, r.Response,
 			r.Phases.Connect >= 0, r.Phases.TLS >= 0, r.Phases.FirstByte >= 0)
 	}

@@ -105,6 +105,11 @@ func leasesOf(fence int64) *registry.Leases {
 		Period: time.Hour}
 }
 
+// newEvent returns an event that is due.
+func newEvent() db.DueDeliveriesRow {
+	return db.DueDeliveriesRow{EventID: uuid.New(), Body: []byte("{}")}
+}
+
 func (f *fixture) exec(sql string, args ...any) {
 	f.Helper()
 	_, err := f.pool.Exec(f.Context(), sql, args...)

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
@@ -138,7 +136,7 @@ func TestConnectionsAreUsedForAWhile(t *testing.T) {
 	post := func(what, want string) {
 		t.Helper()
 		f.check(l.follow(t.Context(), e))
-		if r := l.poster.post(t.Context(), e, message{event: uuid.New(), body: []byte("{}")}); !r.accepted() || got != want {
+		if r := l.poster.post(t.Context(), e, newEvent()); !r.accepted() || got != want {
 			t.Errorf("%s: %s by %s, want %s: %v", what, r.Outcome, got, want, r.Cause)
 		}
 	}

@@ -183,9 +183,9 @@ func (l *Lane) lasts() time.Duration {
 	return l.shared.Timing.Scan
 }
 
-// plan updates the lane to its endpoint and breaker, acts on the partner's situation, of which the package comment lists
-// all, and returns how long nothing will change by itself. A silent PostgreSQL connection delays it by Timing.Database
-// at most.
+// plan updates the lane to its endpoint and breaker, acts on the partner's situation, one of those in the package
+// comment, and returns how long nothing will change by itself. A silent PostgreSQL connection delays it by
+// Timing.Database at most.
 func (l *Lane) plan(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.shared.Timing.Database)
 	defer cancel()

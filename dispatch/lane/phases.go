@@ -33,8 +33,8 @@ type stopwatch struct {
 	certificateRequested          bool // the receiver asked for a client certificate
 }
 
-// stopwatchKey is the context key of a POST's stopwatch. To the dialer and the handshake, net/http passes only the values
-// of the context, not its deadline.
+// stopwatchKey is the context key of a POST's stopwatch. net/http passes to the dialer and the handshake only the
+// values of the context, not its deadline.
 type stopwatchKey struct{}
 
 // noteRequest notes that the receiver asked for a client certificate. ctx is that of a handshake; its stopwatch is that

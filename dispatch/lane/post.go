@@ -13,9 +13,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/navlog/navlog/schemas/certs"
+	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/webhook"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
@@ -73,14 +72,6 @@ func (r Result) down() bool {
 		return false
 	}
 	return true
-}
-
-// message is what a POST carries.
-type message struct {
-	event    uuid.UUID
-	kind     string
-	sequence int64 // of the partner's stream; 0 for a test event, which is not in it
-	body     []byte
 }
 
 // Endpoint is where to send a partner's events: URL, secrets and certificates of one version, never
@@ -165,33 +156,35 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, pinned *certs.Pinned, idle 
 	}
 }
 
-// post makes one attempt to send m, with a fresh timestamp and signature. The deadline covers everything from the name
+// post makes one attempt to send d, with a fresh timestamp and signature. The deadline covers everything from the name
 // lookup to the last byte read. ctx ends only with the process: an attempt in flight is finished.
 //
 // A receiver that closes an idle connection does not see a request that is on its way at that moment. Such a failure is
 // no evidence about the receiver, so post sends the request again, on a new connection, with the same id and the same
 // bytes. The receiver may get the event twice, which at-least-once delivery allows.
-func (p *poster) post(ctx context.Context, e Endpoint, m message) Result {
+func (p *poster) post(ctx context.Context, e Endpoint, d db.DueDeliveriesRow) Result {
 	var watch stopwatch
 	ctx = watch.watch(ctx)
 	started := watch.started
 	ctx, cancel := context.WithDeadline(ctx, started.Add(p.deadline))
 	defer cancel()
-	r := p.exchange(ctx, &watch, e, m, started.Unix())
+	r := p.exchange(ctx, &watch, e, d, started.Unix())
 	r.Started, r.Took, r.Phases = started.UTC(), time.Since(started), watch.read()
 	return r
 }
 
-func (p *poster) exchange(ctx context.Context, watch *stopwatch, e Endpoint, m message, timestamp int64) Result {
+func (p *poster) exchange(
+	ctx context.Context, watch *stopwatch, e Endpoint, d db.DueDeliveriesRow, timestamp int64,
+) Result {
 	// Cancelling ends the wait for the body and closes the connection.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	response, err := p.send(ctx, p.transport, e, m, timestamp)
+	response, err := p.send(ctx, p.transport, e, d, timestamp)
 	if err != nil {
 		// The other idle connections lead to the same receiver, which may have closed them too.
 		p.transport.CloseIdleConnections()
 		if watch.diedIdle() && ctx.Err() == nil {
-			response, err = p.send(ctx, p.unshared, e, m, timestamp)
+			response, err = p.send(ctx, p.unshared, e, d, timestamp)
 		}
 	}
 	if err != nil {
@@ -216,41 +209,41 @@ var errURL = errors.New("the URL cannot be used")
 
 // send sends one request and returns as soon as it has the headers of the response.
 func (p *poster) send(
-	ctx context.Context, transport *http.Transport, e Endpoint, m message, timestamp int64,
+	ctx context.Context, transport *http.Transport, e Endpoint, d db.DueDeliveriesRow, timestamp int64,
 ) (*http.Response, error) {
 	// net/http does not know this type of reader, so GetBody stays nil and net/http cannot
 	// repeat the request by itself.
-	body := io.NopCloser(bytes.NewReader(m.body))
+	body := io.NopCloser(bytes.NewReader(d.Body))
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, body)
 	if err != nil {
 		return nil, errURL
 	}
-	request.ContentLength = int64(len(m.body))
-	request.Header = headers(e, m, timestamp)
+	request.ContentLength = int64(len(d.Body))
+	request.Header = headers(e, d, timestamp)
 	return transport.RoundTrip(request)
 }
 
 // headers returns navlog's headers, with the partner's sequence and, during a rotation, the
 // signature with the next secret, and in addition the headers of Standard Webhooks.
-func headers(e Endpoint, m message, timestamp int64) http.Header {
-	id, seconds := m.event.String(), strconv.FormatInt(timestamp, 10)
+func headers(e Endpoint, d db.DueDeliveriesRow, timestamp int64) http.Header {
+	id, seconds := d.EventID.String(), strconv.FormatInt(timestamp, 10)
 	h := http.Header{
 		"Content-Type":          {"application/json"},
 		"User-Agent":            {userAgent},
 		webhook.HeaderEventID:   {id},
-		webhook.HeaderEventType: {m.kind},
+		webhook.HeaderEventType: {d.Type},
 		webhook.HeaderTimestamp: {seconds},
-		webhook.HeaderSignature: {webhook.Sign(e.Secret, timestamp, m.body)},
+		webhook.HeaderSignature: {webhook.Sign(e.Secret, timestamp, d.Body)},
 	}
-	if m.sequence > 0 {
-		h[webhook.HeaderSequence] = []string{strconv.FormatInt(m.sequence, 10)}
+	if d.Sequence != nil { // a test event has none
+		h[webhook.HeaderSequence] = []string{strconv.FormatInt(*d.Sequence, 10)}
 	}
 	secrets := []string{e.Secret}
 	if e.Next != "" {
-		h[webhook.HeaderSignatureNext] = []string{webhook.Sign(e.Next, timestamp, m.body)}
+		h[webhook.HeaderSignatureNext] = []string{webhook.Sign(e.Next, timestamp, d.Body)}
 		secrets = append(secrets, e.Next)
 	}
-	if signature, err := webhook.SignStandard(secrets, id, timestamp, m.body); err == nil {
+	if signature, err := webhook.SignStandard(secrets, id, timestamp, d.Body); err == nil {
 		h[webhook.HeaderStandardID], h[webhook.HeaderStandardTimestamp] = []string{id}, []string{seconds}
 		h[webhook.HeaderStandardSignature] = []string{signature}
 	}

@@ -42,7 +42,7 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 	f.check(err)
 	p := newPoster(silent, nil, nil, 4, time.Second)
 	if r := p.post(
-		t.Context(), Endpoint{URL: "https://" + testName, Secret: testSecret}, message{},
+		t.Context(), Endpoint{URL: "https://" + testName, Secret: testSecret}, newEvent(),
 	); r.Outcome != outcomeTimeout {
 		t.Errorf("a silent name server: %s, %s", r.Outcome, r.Err)
 	}
@@ -63,7 +63,7 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 	}()
 	p = newPoster(f.resolvingAt(enginetest.NameServer(t)), nil, nil, 4, time.Second)
 	if r := p.post(
-		t.Context(), Endpoint{URL: "https://" + listener.Addr().String(), Secret: testSecret}, message{},
+		t.Context(), Endpoint{URL: "https://" + listener.Addr().String(), Secret: testSecret}, newEvent(),
 	); r.Outcome != outcomeTimeout {
 		t.Errorf("a silent receiver: %s, %s", r.Outcome, r.Err)
 	}
@@ -78,7 +78,7 @@ func TestStatusThatIsNone(t *testing.T) {
 			_ *http.Request) {
 			hangUp(f, w, "HTTP/1.1 "+status+" Fine\r\n\r\n", false)
 		})
-		got := f.posterTo(enginetest.NameServer(t)).post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, message{})
+		got := f.posterTo(enginetest.NameServer(t)).post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, newEvent())
 		if want := `malformed HTTP status code "` + status + ` Fine"`; got.Outcome != outcomeNetwork || got.Status != 0 ||
 			got.Err != want {
 			t.Errorf("%s: %s with status %d: %s", status, got.Outcome, got.Status, got.Err)

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
@@ -100,16 +98,16 @@ func TestConnectionThatTheReceiverClosed(t *testing.T) {
 		k := f.keeper(c.second)
 		p := f.posterTo(enginetest.NameServer(t))
 		e := Endpoint{URL: k.URL, Secret: testSecret}
-		first, second := message{event: uuid.New(), body: []byte("{}")}, message{event: uuid.New(), body: []byte("{}")}
+		first, second := newEvent(), newEvent()
 		if r := p.post(t.Context(), e, first); !r.accepted() {
 			t.Fatalf("%s: the first event is %s: %v", what, r.Outcome, r.Cause)
 		}
 		r := p.post(t.Context(), e, second)
 		got := k.got()
-		other := slices.ContainsFunc(got[1:], func(id string) bool { return id != second.event.String() })
+		other := slices.ContainsFunc(got[1:], func(id string) bool { return id != second.EventID.String() })
 		if r.Outcome != c.outcome || len(got) != 1+c.requests || other {
 			t.Errorf("%s: %s (%v) after the requests %q, want %s and %d requests of %s",
-				what, r.Outcome, r.Cause, got, c.outcome, c.requests, second.event)
+				what, r.Outcome, r.Cause, got, c.outcome, c.requests, second.EventID)
 		}
 	}
 }
@@ -163,7 +161,7 @@ func TestConnectionThatWasNeverUsed(t *testing.T) {
 	p := f.posterTo(enginetest.NameServer(t))
 	post := func() {
 		e := Endpoint{URL: r.URL, Secret: testSecret}
-		if r := p.post(t.Context(), e, message{event: uuid.New(), body: []byte("{}")}); !r.accepted() {
+		if r := p.post(t.Context(), e, newEvent()); !r.accepted() {
 			t.Errorf("%s: %v", r.Outcome, r.Cause)
 		}
 	}
@@ -211,7 +209,7 @@ func TestRequestIsRepeatedOnce(t *testing.T) {
 	})
 	p := f.posterTo(enginetest.NameServer(t))
 	e := Endpoint{URL: r.URL, Secret: testSecret}
-	post := func() Result { return p.post(t.Context(), e, message{event: uuid.New(), body: []byte("{}")}) }
+	post := func() Result { return p.post(t.Context(), e, newEvent()) }
 	if got := post(); !got.accepted() {
 		t.Fatalf("%s: %v", got.Outcome, got.Cause)
 	}
@@ -236,11 +234,11 @@ func TestNewConnectionIsCheckedToo(t *testing.T) {
 	_, port, err := net.SplitHostPort(k.Listener.Addr().String())
 	f.check(err)
 	e := Endpoint{URL: "https://" + net.JoinHostPort(testName, port), Secret: testSecret}
-	if r := p.post(t.Context(), e, message{event: uuid.New(), body: []byte("{}")}); !r.accepted() {
+	if r := p.post(t.Context(), e, newEvent()); !r.accepted() {
 		t.Fatalf("%s: %v", r.Outcome, r.Cause)
 	}
 	names.Say("10.0.0.1")
-	r := p.post(t.Context(), e, message{event: uuid.New(), body: []byte("{}")})
+	r := p.post(t.Context(), e, newEvent())
 	if r.Outcome != outcomeForbidden || len(k.got()) != 2 {
 		t.Errorf("%s: %v after %d requests", r.Outcome, r.Cause, len(k.got()))
 	}
@@ -277,7 +275,7 @@ func TestBodyIsWaitedForBriefly(t *testing.T) {
 		if c.kept != "" {
 			p.patience = 2 * time.Second // in which what was sent arrives on a busy machine
 		}
-		got := p.post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, message{event: uuid.New(), body: []byte("{}")})
+		got := p.post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, newEvent())
 		if !got.accepted() || string(got.Response) != c.kept || got.Took >= p.deadline {
 			t.Errorf("%s: %s with %d bytes after %s: %v", what, got.Outcome, len(got.Response), got.Took, got.Cause)
 		}
