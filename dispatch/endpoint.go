@@ -56,7 +56,8 @@ type certificates struct {
 // get returns the newest endpoint of a partner, and false if the partner is unknown or
 // disabled, or has no URL.
 func (e *endpoints) get(ctx context.Context, partner int64) (lane.Endpoint, bool, error) {
-	row, pinned, ok, err := e.row(ctx, partner)
+	now, err := e.current(ctx)
+	row, ok := now.rows[partner]
 	if err != nil || !ok {
 		return lane.Endpoint{}, false, err
 	}
@@ -64,7 +65,7 @@ func (e *endpoints) get(ctx context.Context, partner int64) (lane.Endpoint, bool
 	if found.Secret, err = e.sealer.Open(partner, row.Secret); err == nil && len(row.NextSecret) > 0 {
 		found.Next, err = e.sealer.Open(partner, row.NextSecret)
 	}
-	if err == nil && row.CertificatesID != 0 {
+	if pinned := now.certificates[row.CertificatesID]; err == nil && row.CertificatesID != 0 {
 		found.Certificates, err = &pinned.Pinned, pinned.err
 	}
 	if err != nil {
@@ -75,11 +76,12 @@ func (e *endpoints) get(ctx context.Context, partner int64) (lane.Endpoint, bool
 
 // check reports whether the endpoints can be read and their secrets opened.
 func (e *endpoints) check(ctx context.Context) error {
-	_, _, _, err := e.row(ctx, 0)
+	_, err := e.current(ctx)
 	return err
 }
 
-func (e *endpoints) row(ctx context.Context, partner int64) (_ db.EndpointsRow, _ certificates, known bool, _ error) {
+// current returns a reading that is not older than endpointsAge, with its fault.
+func (e *endpoints) current(ctx context.Context) (reading, error) {
 	e.mu.Lock()
 	latest := e.latest
 	e.mu.Unlock()
@@ -88,16 +90,15 @@ func (e *endpoints) row(ctx context.Context, partner int64) (_ db.EndpointsRow, 
 		done := e.reads.DoChan("", func() (any, error) { return e.read(context.WithoutCancel(ctx)) })
 		select {
 		case <-ctx.Done():
-			return db.EndpointsRow{}, certificates{}, false, fmt.Errorf("read the endpoints: %w", ctx.Err())
+			return reading{}, fmt.Errorf("read the endpoints: %w", ctx.Err())
 		case result := <-done:
 			if result.Err != nil {
-				return db.EndpointsRow{}, certificates{}, false, fmt.Errorf("read the endpoints: %w", result.Err)
+				return reading{}, fmt.Errorf("read the endpoints: %w", result.Err)
 			}
 			latest = result.Val.(reading)
 		}
 	}
-	row, ok := latest.rows[partner]
-	return row, latest.certificates[row.CertificatesID], ok, latest.fault
+	return latest, latest.fault
 }
 
 // read reads all endpoints and caches them. Only one read is in progress at a time.
