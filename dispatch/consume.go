@@ -114,20 +114,16 @@ func (d *Dispatch) readUnderLease(ctx context.Context, admin *kadm.Client, watch
 
 // standBy checks that this dispatcher could read the topics, and measures what the reading one has not read.
 func (r *reader) standBy(ctx context.Context) {
-	err := r.lookAround(ctx)
+	limited, cancel := context.WithTimeout(ctx, r.d.timing.database) // of all steps: less than timing.proof
+	defer cancel()
+	err := r.locate(limited)
+	if err == nil {
+		err = r.lookAhead(limited)
+	}
 	r.d.health.set(ctx, "read the referral topics", err)
 	if err == nil {
 		r.d.health.prove(time.Now())
 	}
-}
-
-func (r *reader) lookAround(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database) // of all steps: less than timing.proof
-	defer cancel()
-	if err := r.locate(ctx); err != nil {
-		return err
-	}
-	return r.lookAhead(ctx)
 }
 
 // read reads until ctx ends, a topic is recreated, a position is moved, or something fails. Each step has a limit, so
@@ -394,10 +390,10 @@ func (r *reader) lag() int64 {
 }
 
 // rewind moves a position that is out of range, or whose partition was truncated, to the first record of its partition,
-// and returns errMoved. If the position is past the end, as after a restored backup or the election of a replica without
-// the last records, nothing is lost and known events are skipped; if it is before the start, records were deleted
-// unread. The position is moved in PostgreSQL, because the partition may grow past the old position, and then no reader
-// could notice that it has to begin earlier.
+// and returns errMoved. If the position is past the end, as after a restored backup or the election of a replica
+// without the last records, nothing is lost and known events are skipped; if it is before the start, records were
+// deleted unread. The position is moved in PostgreSQL, because the partition may grow past the old position, and then
+// no reader could notice that it has to begin earlier.
 func (r *reader) rewind(ctx context.Context, p place) error {
 	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
 	defer cancel()

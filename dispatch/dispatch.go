@@ -65,7 +65,7 @@ func New(
 		return &registry.Leases{Queries: queries, Kind: kind, Owner: d.owner, Period: period}
 	}
 	d.intakes = leases(registry.IntakeLease)
-	d.ledger = newLedger(d)
+	d.ledger = &ledger{d: d, first: make(chan entry), repeats: make(chan entry)}
 	d.shared = &lane.Shared{
 		Leases: leases(registry.PartnerLease), Concurrency: c.PerPartnerConcurrency,
 		Slots:  make(chan struct{}, c.Concurrency),

@@ -61,10 +61,6 @@ type writeOutcome struct {
 	err    error
 }
 
-func newLedger(d *Dispatch) *ledger {
-	return &ledger{d: d, first: make(chan entry), repeats: make(chan entry)}
-}
-
 // run writes until close.
 func (l *ledger) run() {
 	var writers sync.WaitGroup

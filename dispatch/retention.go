@@ -34,17 +34,13 @@ const (
 // prune deletes what is older than the retention, in small transactions, so that it does
 // not slow down other work. Only one dispatcher prunes at a time.
 func (d *Dispatch) prune(ctx context.Context) {
-	before, err := d.retentionStart(ctx)
+	limited, cancel := context.WithTimeout(ctx, d.timing.database)
+	before, err := d.queries.RetentionStart(limited, int32(d.config.RetentionDays))
+	cancel()
 	if err == nil {
 		err = d.pruneUntil(ctx, before)
 	}
 	d.health.note(ctx, "prune old details", err)
-}
-
-func (d *Dispatch) retentionStart(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.timing.database)
-	defer cancel()
-	return d.queries.RetentionStart(ctx, int32(d.config.RetentionDays))
 }
 
 // pruner prunes a part of one kind and reports whether there is more to do.

@@ -243,7 +243,8 @@ func RotateKey(ctx context.Context, pool *pgxpool.Pool, by Author, id int64, tes
 func RevokeKeys(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, last4 string) (
 	revoked []string, err error,
 ) {
-	err = changePartner(ctx, pool, Author{Name: operator}, id, func(q *db.Queries, _ db.LockPartnerRow) (_ Deed, err error) {
+	by := Author{Name: operator}
+	err = changePartner(ctx, pool, by, id, func(q *db.Queries, _ db.LockPartnerRow) (_ Deed, err error) {
 		if revoked, err = q.RevokeKeys(ctx, db.RevokeKeysParams{PartnerID: id, Last4: last4}); err != nil {
 			return Deed{}, fmt.Errorf("revoke keys of partner %d: %w", id, err)
 		}
