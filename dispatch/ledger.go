@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -197,10 +198,11 @@ func appendResult(rows *db.FinishAttemptsParams, e entry) {
 	rows.FirstByteUs = append(rows.FirstByteUs, microseconds(r.Phases.FirstByte))
 }
 
-// microseconds returns the length of a phase, or -1 if the phase did not happen.
+// microseconds returns the length of a phase, or -1 if the phase did not happen. If the process was suspended, a phase
+// may have lasted longer than the column can hold.
 func microseconds(d time.Duration) int32 {
 	if d < 0 {
 		return -1
 	}
-	return int32(d.Microseconds())
+	return int32(min(d.Microseconds(), math.MaxInt32))
 }

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -381,6 +382,15 @@ func TestReplayBetweenTwoWritesOfAResult(t *testing.T) {
 	e.attempt.Fence++ // a lease without a holder
 	if done, err := d.ledger.commit([]entry{e}); err != nil || len(done) != 0 {
 		t.Errorf("written without the lease: %v, %v", done, err)
+	}
+}
+
+// A phase during which the process was suspended for an hour is stored as long, and not as negative.
+func TestPhaseOfASuspendedProcess(t *testing.T) {
+	for d, want := range map[time.Duration]int32{-1: -1, 0: 0, time.Millisecond: 1000, time.Hour: math.MaxInt32} {
+		if got := microseconds(d); got != want {
+			t.Errorf("%s is stored as %d µs, want %d", d, got, want)
+		}
 	}
 }
 
