@@ -45,7 +45,10 @@ func (d *Dispatch) runDueCommands(ctx context.Context) error {
 			failed[c.PartnerID] = true
 			d.metrics.failedTurns.Inc()
 			d.log.Warn("command failed, retrying later", "command", c.ID, "partner", c.PartnerID, "error", err)
-			if err := d.putOff(ctx, c.ID); err != nil {
+			limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+			err = d.queries.PutOffCommand(limited, c.ID)
+			cancel()
+			if err != nil {
 				return err
 			}
 		case done:
@@ -76,12 +79,6 @@ func (d *Dispatch) runCommand(ctx context.Context, id int64) (done bool, err err
 		return execute(ctx, q, c)
 	})
 	return done, err
-}
-
-func (d *Dispatch) putOff(ctx context.Context, id int64) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	return d.queries.PutOffCommand(ctx, id)
 }
 
 // rangePart is how many sequences of a replay-range one transaction replays, and so
