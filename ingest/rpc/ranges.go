@@ -150,7 +150,6 @@ func (r *Reader) run(ctx context.Context, n *Node, j *job) error {
 // read makes one attempt at the next blocks of a job. It returns nil if the endpoint rejects the range and a shorter
 // one comes next.
 func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
-	l := n.limits
 	end := j.to
 	if from := min(j.headersFrom, j.recordFrom); j.at < from {
 		end = min(end, from-1)
@@ -166,17 +165,29 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 			}
 		}
 	}
-	to := min(end, j.at+cmp.Or(j.step, l.next(r.most))-1)
-	far := len(j.headers) == 0 && r.proof != proof.None // no headers prove the logs
-	if far && n.unvouched(j.at) && n.health.silent() {  // the logs of a range would not be accepted
+	p, err := r.readRange(ctx, n, j, min(end, j.at+cmp.Or(j.step, n.limits.next(r.most))-1))
+	if errors.Is(err, errSilent) {
 		return r.readByHash(ctx, n, j)
 	}
-	checked := far && !l.answers() && n.unvouched(to)
-	if checked { // it has returned no range of logs yet, and may be silent at eth_getLogs
-		if silent, err := r.vouch(ctx, n, j.at, to); err != nil {
+	return p, err
+}
+
+// readRange makes one attempt at the blocks of a job up to to, by one call.
+//
+// Logs that no headers prove are accepted only from a node that has had a log of the range's first block or of a lower
+// one. Any other node is checked below the first log of the response: at mostLooks blocks of a range without logs, and
+// at the first block of one with logs, because each look costs a call in a sparse history. A node that has returned no
+// range yet may be silent at eth_getLogs. So it is checked before the call, at mostLooks blocks, and again at as many
+// below the first log if there is one.
+func (r *Reader) readRange(ctx context.Context, n *Node, j *job, to uint64) (*Part, error) {
+	l, looked := n.limits, 0
+	unproven := len(j.headers) == 0 && r.proof != proof.None
+	if unproven {
+		if !l.answers() && n.unvouched(to) {
+			looked = mostLooks
+		}
+		if err := r.vouch(ctx, n, j.at, to, looked); err != nil {
 			return nil, err
-		} else if silent {
-			return r.readByHash(ctx, n, j)
 		}
 	}
 	began := time.Now()
@@ -185,23 +196,16 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		return r.less(ctx, n, j, to, err)
 	}
 	l.gave(to-j.at+1, a.given, a.bytes, r.target, time.Since(began))
-	begin, some := to+1, len(a.logs) > 0
-	until := to
-	if some { // the node may have pruned the logs of the blocks below
-		if begin, until = a.logs[0].BlockNumber, j.at; checked {
-			until = begin - 1
-		}
+	begin, looks := to+1, mostLooks-looked
+	if len(a.logs) > 0 {
+		begin, looks = a.logs[0].BlockNumber, max(1, looked)
 	}
-	// After a check that has found no bloom, another one would not either. Only the first block of other ranges with logs
-	// is checked, because each block costs a call in a sparse history.
-	if far && begin > j.at && (!checked || some && !n.unvouched(to)) {
-		if silent, err := r.vouch(ctx, n, j.at, until); err != nil {
+	if unproven && begin > j.at {
+		if err := r.vouch(ctx, n, j.at, begin-1, looks); err != nil {
 			return nil, err
-		} else if silent {
-			return r.readByHash(ctx, n, j)
 		}
 	}
-	if some {
+	if begin <= to {
 		n.vouched(begin)
 	}
 	j.step = 0
@@ -215,29 +219,36 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	return r.part(ctx, n, j, to, a)
 }
 
+// mostLooks is the maximum number of blocks of a range whose blooms a check reads. More would cost too much in a sparse
+// history, whose first logs show the same.
+const mostLooks = 4
+
+// errSilent means that a node could not be checked because it does not respond to eth_getLogs. Its blocks must be read
+// by their hashes, so that their blooms prove the logs without further timeouts.
+var errSilent = errors.New("the node does not respond to eth_getLogs")
+
 // vouch returns an error for a node that has the headers of old blocks but has pruned their logs: it returns no logs
 // for any range, and no header would reveal this. The first of some blocks of the range that has a bloom must have a
 // log, from any contract. A node is checked until it has returned a log, which usually costs two calls, and again for
-// lower blocks, and after a failure, because another node may come back at its URL. While the check is open because the
-// node is silent, silent is true: the blocks must be read by their hashes, so that their blooms prove the logs without
-// further timeouts.
-func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64) (silent bool, err error) {
+// lower blocks, and after a failure, because another node may come back at its URL. Without looks, vouch only returns
+// errSilent for a node that cannot be checked.
+func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64, looks int) error {
 	n.vouching.Lock()
 	defer n.vouching.Unlock()
 	if !n.unvouched(from) {
-		return false, nil
+		return nil
 	}
 	if n.health.silent() {
-		return true, nil
+		return errSilent
 	}
-	h, err := n.firstWithBloom(ctx, from, to)
+	h, err := n.firstWithBloom(ctx, from, to, looks)
 	if err != nil || h == nil {
-		return false, err // without such a block, the next range is checked
+		return err // without such a block, the next range is checked
 	}
 	logs, err := n.logsByHash(ctx, h, nil)
 	if refusalOf(ctx, err).kind == unclear { // for example, it requires an address, or accepts no hash
 		if logs, err = n.proveAll(ctx, h, nil); err != nil {
-			return false, err
+			return err
 		}
 		var a *answer
 		a, err = n.logsOfRange(ctx, maxAnswer, h.Number, h.Number, []common.Address{common.Address(logs[0].Address)})
@@ -248,14 +259,14 @@ func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64) (silent bo
 	switch refusal := refusalOf(ctx, err).kind; {
 	case refusal == tooMuch: // so there are some
 	case refusal == unanswered:
-		return true, nil
+		return errSilent
 	case err != nil:
-		return false, err
+		return err
 	case len(logs) == 0:
-		return false, &UnprovenError{h.Number, h.Hash, n.Name, "it has none at all"}
+		return &UnprovenError{h.Number, h.Hash, n.Name, "it has none at all"}
 	}
 	n.vouched(h.Number)
-	return false, nil
+	return nil
 }
 
 // unvouched reports whether the node had no log of a block up to this one.
@@ -273,15 +284,15 @@ func (n *Node) vouched(block uint64) {
 	})
 }
 
-// firstWithBloom returns the first of at most four blocks of a range, at equal distances, whose bloom is not empty; nil
-// if there is none. More blocks would cost too much in a sparse history, whose first logs show the same.
-func (n *Node) firstWithBloom(ctx context.Context, from, to uint64) (*Header, error) {
-	which := []any{hexutil.Uint64(from)}
-	for step, at := max(1, (to-from+2)/3), from; to-at >= step; {
-		at += step
+// firstWithBloom returns the first of so many blocks of a range, at equal distances, whose bloom is not empty; nil if
+// there is none.
+func (n *Node) firstWithBloom(ctx context.Context, from, to uint64, looks int) (*Header, error) {
+	var which []any
+	for at := from; at <= to && len(which) < looks; at += max(1, (to-from+2)/(mostLooks-1)) {
 		which = append(which, hexutil.Uint64(at))
 	}
-	for _, some := range [][]any{which[:1], which[1:]} { // usually the first block has one
+	first := min(1, len(which))
+	for _, some := range [][]any{which[:first], which[first:]} { // usually the first block has one
 		headers, err := n.headers(ctx, "eth_getBlockByNumber", some)
 		if err != nil {
 			return nil, err

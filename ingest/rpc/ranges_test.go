@@ -566,18 +566,21 @@ func TestPrunedHistoryWithinARange(t *testing.T) {
 	}
 }
 
-// The check of the first range of a node finds a log above those that the node has lost.
+// The check of the first range of a node finds a log above those that the node has lost, or no log at all. Then the
+// blocks below the first log of the range are checked.
 func TestPrunedHistoryWithinTheFirstRange(t *testing.T) {
-	chain := newFakeChain(t, 17, 60, func(_ *rand.Rand, i int) int {
-		if i == 10 || i == 17 { // the first two of the blocks 10, 17, 24 and 29
-			return 0
+	for _, empty := range [][]int{{10, 17}, {10, 17, 24}} { // of the blocks 10, 17 and 24, which are checked first
+		chain := newFakeChain(t, 17, 60, func(_ *rand.Rand, i int) int {
+			if slices.Contains(empty, i) {
+				return 0
+			}
+			return 3
+		})
+		chain.lostBelow(20)
+		j := &job{at: 10, to: 29, step: 20, recordFrom: 400, headersFrom: 400}
+		if err := chain.farBelow(proof.Headers).reader.run(t.Context(), chain.dial(), j); !isUnproven(err) {
+			t.Errorf("blocks %d empty: it was accepted: %v", empty, err)
 		}
-		return 3
-	})
-	chain.lostBelow(20)
-	j := &job{at: 10, to: 29, step: 20, recordFrom: 400, headersFrom: 400}
-	if err := chain.farBelow(proof.Headers).reader.run(t.Context(), chain.dial(), j); !isUnproven(err) {
-		t.Errorf("it was accepted: %v", err)
 	}
 }
 
