@@ -183,6 +183,7 @@ func sharedCommit(t *testing.T, chains []*fakeChain) (*Pool, *Pipeline) {
 			line.Committed()
 		}
 	}
+	line.wg.Wait() // no response to a job changes the state of an endpoint any more
 	return p, line
 }
 
