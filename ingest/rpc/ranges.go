@@ -361,19 +361,14 @@ func (r *Reader) readByHash(ctx context.Context, n *Node, j *job) (_ *Part, err 
 	if err != nil {
 		return nil, err
 	}
-	p := &Part{From: j.at, To: j.at, Parent: h.Parent, Blocks: []*Header{h}, Logs: logs, bytes: wire(logs)}
+	p := &Part{From: j.at, To: j.at, Parent: h.Parent, Blocks: []*Header{h}, Logs: logs}
+	for _, l := range logs { // about as many bytes as they took in the response
+		p.bytes += typicalLog + 2*len(l.Data) + int(l.DataLength)
+	}
 	if !proven {
 		p.Unproven = h.Number
 	}
 	return p, nil
-}
-
-// wire estimates how many bytes of a response logs have taken.
-func wire(logs []*event.Log) (bytes int) {
-	for _, l := range logs {
-		bytes += typicalLog + 2*len(l.Data) + int(l.DataLength)
-	}
-	return bytes
 }
 
 // part makes a part from a response about the next blocks of a job up to to, after all checks have passed. The response
@@ -481,41 +476,28 @@ func (r *Reader) doubt(blocks []*blockRead) {
 // the vaults, too. It returns the blocks up to the first one that is not proven, and an error if there are none.
 func (r *Reader) resolve(ctx context.Context, n *Node, blocks []*blockRead) ([]*blockRead, error) {
 	r.doubt(blocks)
-	lossy, proofs := false, 0
-	for i, b := range blocks {
-		if !b.doubtful {
-			continue
-		}
-		had := len(b.logs)
-		if err := b.prove(ctx, n, r.vaults); err != nil {
-			if blocks = blocks[:i]; i == 0 {
-				return nil, err
+	lossy, others := false, 0
+	for _, doubtful := range []bool{true, false} {
+		for i, b := range blocks {
+			if b.doubtful != doubtful || !doubtful && !(lossy && proof.MayHold(&b.Bloom, r.vaults)) {
+				continue
 			}
-			break
-		}
-		lossy = lossy || len(b.logs) > had
-	}
-	for i, b := range blocks {
-		if !lossy || b.doubtful || !proof.MayHold(&b.Bloom, r.vaults) {
-			continue
-		}
-		if proofs++; proofs > proofsAtOnce {
-			return blocks[:i], nil
-		}
-		if err := b.prove(ctx, n, r.vaults); err != nil {
-			if i == 0 {
-				return nil, err
+			if !doubtful {
+				if others++; others > proofsAtOnce {
+					return blocks[:i], nil
+				}
 			}
-			return blocks[:i], nil
+			had, err := len(b.logs), error(nil)
+			if b.logs, b.proven, err = n.OneBlock(ctx, b.Header, r.vaults, proof.Headers); err != nil {
+				if blocks = blocks[:i]; i == 0 {
+					return nil, err
+				}
+				break
+			}
+			lossy = lossy || len(b.logs) > had
 		}
 	}
 	return blocks, nil
-}
-
-// prove reads all logs of the vaults in a block.
-func (b *blockRead) prove(ctx context.Context, n *Node, vaults []common.Address) (err error) {
-	b.logs, b.proven, err = n.OneBlock(ctx, b.Header, vaults, proof.Headers)
-	return err
 }
 
 // endOf returns the vaults' logs in the last block of a commit, whose header was read only now: the given ones or, if
