@@ -35,10 +35,6 @@ type Sample struct {
 	noState bool
 }
 
-func (s *Sample) same(other *Sample) bool {
-	return (s.Output == nil) == (other.Output == nil) && slices.Equal(s.Output, other.Output)
-}
-
 // Sample makes calls at blocks whose headers are given by number, in the order of the calls. It returns the results in
 // the same order, and the last block whose state no endpoint has; 0 for none. It calls other endpoints than n, too, if
 // n lacks the state of the blocks, or if more than one endpoint must return the same result.
@@ -65,7 +61,7 @@ func (p *Pool) Sample(
 // settle sets the results of calls, which are in block order, the newest first.
 func (p *Pool) settle(ctx context.Context, n *Node, views []Sample) error {
 	open := len(views)
-	given := make([][]Sample, len(views)) // results so far, without noState
+	votes := make([]map[string]int, len(views)) // endpoints by the result that they returned
 	done := make([]bool, len(views))
 	var faults []error
 	for from, err := range p.andOthers(ctx, n) {
@@ -84,14 +80,11 @@ func (p *Pool) settle(ctx context.Context, n *Node, views []Sample) error {
 			if done[i] || s.noState {
 				continue
 			}
-			given[i] = append(given[i], s)
-			same := 0
-			for g := range given[i] {
-				if given[i][g].same(&s) {
-					same++
-				}
+			if votes[i] == nil {
+				votes[i] = map[string]int{}
 			}
-			if same >= p.Agreement {
+			result := fmt.Sprint(s.Output == nil, s.Output) // nil is a revert
+			if votes[i][result]++; votes[i][result] >= p.Agreement {
 				views[i], done[i] = s, true
 				open--
 			}
@@ -103,7 +96,7 @@ func (p *Pool) settle(ctx context.Context, n *Node, views []Sample) error {
 	for i, v := range views {
 		switch {
 		case done[i]:
-		case len(given[i]) > 1:
+		case len(votes[i]) > 1:
 			return fmt.Errorf("%w about what %s returns at block %d (%s)", ErrDisagree, v.To, v.At.Number, v.At.Hash)
 		case len(faults) > 0:
 			return fmt.Errorf("call %s at block %d: %w", v.To, v.At.Number, errors.Join(faults...))
