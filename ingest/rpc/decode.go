@@ -223,7 +223,9 @@ func (d *decoder) member(l *event.Log, name string, value []byte) (err error) {
 	case "blockTimestamp":
 		l.BlockTime = timeOf(value)
 	case "removed":
-		err = flag(value)
+		if v := string(value); v != "true" && v != "false" {
+			err = otherThan(value, "true or false")
+		}
 	}
 	return err
 }

@@ -146,14 +146,6 @@ func text(value []byte) ([]byte, error) {
 	return []byte(unescaped), nil
 }
 
-// flag checks that a value is true or false.
-func flag(value []byte) error {
-	if v := string(value); v != "true" && v != "false" {
-		return otherThan(value, "true or false")
-	}
-	return nil
-}
-
 // quantity reads a number of 64 bits: as JSON-RPC writes it, in hexadecimal after 0x, perhaps with leading zeros; or as
 // a JSON integer. Digits in quotes without 0x may be of either base and are rejected.
 func quantity(value []byte) (n uint64, err error) {

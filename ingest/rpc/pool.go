@@ -108,35 +108,28 @@ func (p *Pool) Close() {
 // fault first, so that endpoints that keep failing take turns. Of rate-limited ones, the one whose limit ends first
 // comes first.
 func (p *Pool) ranked(except *Node) []*Node {
-	type candidate struct {
-		*Node
+	type rank struct {
 		state state
 		time  time.Time
 	}
-	now := p.clock.now()
-	candidates := make([]candidate, 0, len(p.all))
-	for _, n := range p.all {
-		if n == except {
-			continue
-		}
+	now, ranks := p.clock.now(), map[*Node]rank{}
+	nodes := slices.DeleteFunc(slices.Clone(p.all), func(n *Node) bool { return n == except })
+	for _, n := range nodes {
 		f := n.health.look()
 		state, until := f.stateAt(now)
-		c := candidate{n, state, time.Time{}}
 		switch {
 		case state == limited:
-			c.time = until
+			ranks[n] = rank{state, until}
 		case f.unsteady.After(now.Add(-steadyAfter)):
-			c.time = f.unsteady
+			ranks[n] = rank{state, f.unsteady}
+		default:
+			ranks[n] = rank{state: state}
 		}
-		candidates = append(candidates, c)
 	}
-	slices.SortStableFunc(candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.state, b.state), a.time.Compare(b.time), cmp.Compare(toFloat(a.spare), toFloat(b.spare)))
+	slices.SortStableFunc(nodes, func(a, b *Node) int {
+		return cmp.Or(cmp.Compare(ranks[a].state, ranks[b].state), ranks[a].time.Compare(ranks[b].time),
+			cmp.Compare(toFloat(a.spare), toFloat(b.spare)))
 	})
-	nodes := make([]*Node, len(candidates))
-	for i, c := range candidates {
-		nodes[i] = c.Node
-	}
 	return nodes
 }
 
