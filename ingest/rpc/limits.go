@@ -53,16 +53,17 @@ var (
 	ofResults = regexp.MustCompile(`(?:more than|max\w*|limit\w*|cap|exceed\w*|up to|over)\D{0,40}` + figure +
 		`\s*(?:results|logs|log entries|events|records|entries|items)` +
 		`|max(?:imum)? (?:number of )?(?:results|logs)\D{0,25}` + figure)
-	// Figures that are neither: those with another unit, and the age of blocks.
+	// Figures that are neither: those with another unit, the age of blocks, and their distance.
 	ofOthers = regexp.MustCompile(figure + `\s*(?:[kmgt]i?b|(?:kilo|mega|giga|kibi|mebi|gibi)?bytes?|ms|milliseconds?` +
 		`|s|secs?|seconds?|mins?|minutes?|hours?|days?|requests?|calls?|queries|addresses|topics|credits?` +
 		`|(?:compute )?units?|gas)\b` +
-		`|\b(?:older|earlier) than [^0-9]{0,20}` + figure + `[- ]*(?:blocks?\b)?`)
+		`|\b(?:older|earlier) than [^0-9]{0,20}` + figure + `[- ]*(?:blocks?\b)?` +
+		`|` + figure + `[- ]*blocks? (?:old|ago|behind|below|before|ahead|above|beyond|past)\b`)
 	ofBlocks = []*regexp.Regexp{
 		regexp.MustCompile(`\( ?[0-9]+ ?> ?` + figure + ` ?\)`),
 		regexp.MustCompile(`range\w*:? [0-9]+,? (?:>|exceeds?|max|is (?:higher|larger|greater) than)[^0-9\[]{0,30}` + figure),
 		regexp.MustCompile(`(?:limited to|up to|at most|max\w*|limit\w*|over|than|within|exceed\w*)\b[^0-9\[]{0,30}(?:0 ?- ?)?` + figure + `[- ]*(?:blocks?\b|range)`),
-		regexp.MustCompile(`(?:block )?range\w*(?: is| of|[^0-9\[]{0,40}\b(?:max\w*|limit\w*|than|to|exceeds?|allowed|size))[^0-9\[]{0,20}` + figure),
+		regexp.MustCompile(`(?:block )?range\w*(?: is| of|[^0-9\[]{0,40}\b(?:max\w*|limit\w*|than|to|over|above|exceeds?|allowed|size))[^0-9\[]{0,20}` + figure),
 		regexp.MustCompile(`max(?:imum)?[^0-9\[.]{0,25}(?:range|blocks?)[^0-9\[]{0,20}` + figure),
 		regexp.MustCompile(`(?:maximum|limit) is (?:set to )?` + figure),
 		regexp.MustCompile(`smaller than size ` + figure),
@@ -78,29 +79,19 @@ var (
 		`|(?:beyond|past|above|ahead of|exceeds?|(?:greater|higher) than) (?:the )?(?:head|tip)\b` +
 		`|blocks? specified in (?:the )?filter.{0,60}cannot be found` +
 		`|(?:does not|doesn't|do not|don't) have (?:the |this |these )?(?:requested )?(?:block|header)s?\b` +
-		`|(?:block|header|height)s?\b[^.]{0,40}(?:not (?:been )?yet\b|(?:is|are|lies?) in the future|not (?:found|available)|do(?:es)? ?n[o']t exist)` +
 		`|future block|unknown block|(?:could not|cannot|can't) find (?:the )?(?:block|header)`)
-	// ofHistory matches the messages of a node that has dropped the blocks ("old data not available due to pruning" of
-	// Erigon), and of a provider that sells old blocks ("Archive, Debug and Trace requests are not available on your
-	// current plan"). One that matches ofArchive may also be about the length of the range.
-	ofHistory = regexp.MustCompile(`\bprun(?:ed|ing)\b|histor(?:y|ical)[^.]{0,30}(?:unavailable|not available|expired)|missing trie node`)
+	// ofMissing matches the messages of a node that does not have the blocks or has dropped them ("old data not available
+	// due to pruning" of Erigon), and ofArchive those of a provider that sells old blocks ("Archive, Debug and Trace
+	// requests are not available on your current plan"). One that names a limit is about the length of the range ("block
+	// range over 500 is not available"), and one that matches ofArchive may be about it without a number.
+	ofMissing = regexp.MustCompile(`(?:block|header|height)s?\b[^.]{0,40}(?:not (?:been )?yet\b|(?:is|are|lies?) in the future|not (?:found|available)|do(?:es)? ?n[o']t exist)` +
+		`|\bprun(?:ed|ing)\b|histor(?:y|ical)[^.]{0,30}(?:unavailable|not available|expired)|missing trie node`)
 	ofArchive = regexp.MustCompile(`\barchiv(?:e|al)\b[^.0-9]{0,60}\b(?:not (?:available|included|supported|allowed)|require[sd]?|restricted)\b` +
 		`|\brequires? an? archiv(?:e|al)\b`)
 	ofLength = regexp.MustCompile(`range|limit`)
 	// Any other message about too much data.
 	ofLimit = regexp.MustCompile(`range|too (?:large|big|wide|long|many)|larger than|exceed|limit|time(?:d)? ?-?out|deadline|more than|smaller|narrow|reduce`)
 )
-
-// lacks reports whether an error says that the node does not have the blocks of a range. Such a message is about the
-// position of the range, not about its length.
-func lacks(code int, text string) bool {
-	return code == prunedHistory || ofHead.MatchString(text) || ofHistory.MatchString(text)
-}
-
-// lacksArchive reports whether an error that names no limit says that only an archive has the blocks of a range.
-func lacksArchive(text string) bool {
-	return ofArchive.MatchString(text) && !ofLength.MatchString(text)
-}
 
 // refusalOf interprets the error of a call for logs.
 func refusalOf(ctx context.Context, err error) refusal {
@@ -126,11 +117,8 @@ func refusalOf(ctx context.Context, err error) refusal {
 		// 524: a proxy timed out
 		return refusal{kind: tooMuch}
 	}
-	switch text := strings.ToLower(beginning(status.Body)); {
-	case lacks(0, text), lacksArchive(text):
-		return refusal{kind: absent}
-	case status.Status < 500 && ofLimit.MatchString(text) && !ofCalls.MatchString(text) && !ofRate.MatchString(text):
-		return refusal{kind: tooMuch}
+	if r := read(&rpcError{Message: status.Body}); r.kind == absent || r.kind == tooMuch && status.Status < 500 {
+		return r
 	}
 	return refusal{}
 }
@@ -147,8 +135,8 @@ func read(answer *rpcError) refusal {
 	switch {
 	case ofCalls.MatchString(answer.message()):
 		return refusal{kind: tooOften}
-	case lacks(answer.Code, text):
-		return refusal{kind: absent}
+	case answer.Code == prunedHistory, ofHead.MatchString(text):
+		return refusal{kind: absent} // the message is about the position of the range, not about its length
 	}
 	r := refusal{kind: unclear}
 	figures := ofOthers.ReplaceAllString(text, " ")
@@ -165,7 +153,7 @@ func read(answer *rpcError) refusal {
 	switch {
 	case r.results > 0, r.blocks > 0:
 		r.kind = tooMuch
-	case lacksArchive(text):
+	case ofMissing.MatchString(text), ofArchive.MatchString(text) && !ofLength.MatchString(text):
 		r.kind = absent
 	case ofRate.MatchString(text):
 		r.kind = tooOften

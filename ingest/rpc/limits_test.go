@@ -117,6 +117,24 @@ func TestRefusals(t *testing.T) {
 			refusal{kind: tooMuch, blocks: 10_000}},
 		{-32000, "block range 20000 exceeds your plan's limit; archive access required", "", refusal{kind: tooMuch}},
 		{-32000, "more than 10000 results require an archive plan", "", refusal{kind: tooMuch, results: 10_000}},
+		// These too, although they say that something is not available.
+		{-32000, "block range greater than 10000 is not available on the free tier", "",
+			refusal{kind: tooMuch, blocks: 10_000}},
+		{-32000, "Block range over 500 is not available on your plan", "", refusal{kind: tooMuch, blocks: 500}},
+		{-32000, "The requested block range (5000) is not available. Maximum block range is 1000", "",
+			refusal{kind: tooMuch, blocks: 1000}},
+		{-32000, "historical logs for more than 1000 blocks are not available on this plan", "",
+			refusal{kind: tooMuch, blocks: 1000}},
+		{-32000, "eth_getLogs is limited to 2000 results. Older history is not available", "",
+			refusal{kind: tooMuch, results: 2000}},
+		{-32000, "blocks before 1000 are not available", "", refusal{kind: absent}},
+		{-32000, "logs more than 90,000 blocks old are pruned", "", refusal{kind: absent}},
+		{-32000, "toBlock is more than 3 blocks ahead of the head", "", refusal{kind: absent}},
+		{-32000, "requested block range exceeds the current head block 21000000", "", refusal{kind: absent}},
+		{-32000, "block range is greater than the latest block 120", "", refusal{kind: absent}},
+		{-32000, "block range lies above the head 120", "", refusal{kind: absent}},
+		{-32000, "height 120 is not available, lowest height is 130", "", refusal{kind: absent}},
+		{-32000, "block range extends beyond current head block: requested 120, head 100", "", refusal{kind: absent}},
 		// These name figures that are neither blocks nor results.
 		{-32000, "range 5000 exceeds max response size of 100 mb", "", refusal{kind: tooMuch}},
 		{-32000, "query range 500 exceeds 30 seconds", "", refusal{kind: tooMuch}},
@@ -145,6 +163,8 @@ func TestRefusals(t *testing.T) {
 		{&httpError{Status: 400, Body: `{"message":"block range extends beyond current head block"}`}, absent},
 		{&httpError{Status: 403, Body: "archive node required"}, absent},
 		{&httpError{Status: 403, Body: "ranges over 2000 blocks require an archive plan"}, tooMuch},
+		{&httpError{Status: 400, Body: "block range over 2000 is not available"}, tooMuch},
+		{&httpError{Status: 400, Body: "request rate: limited to 2000 blocks a second"}, notRefused},
 		{&httpError{Status: 502, Body: "upstream does not have the requested block yet"}, absent}, {nil, notRefused},
 	} {
 		if got := refusalOf(t.Context(), c.err).kind; got != c.want {

@@ -129,14 +129,18 @@ func httpErrorOf(response *http.Response) error {
 		return e // not about the call, whatever the body contains
 	}
 	if all, _, err := openBatch(body, HeadersAtOnce); err == nil && len(all) > 0 && all[0].failed() {
-		if answer, is := errors.AsType[*rpcError](faultOf(all[0].fault)); is &&
-			(e.Status != http.StatusForbidden || lacks(answer.Code, answer.words()) || ofArchive.MatchString(answer.words()) ||
-				lacksState(answer)) {
-			// otherwise 403 is about the key
+		answer, is := errors.AsType[*rpcError](faultOf(all[0].fault))
+		if is && (e.Status != http.StatusForbidden || answer.aboutPlan()) {
 			e.answer = answer
 		}
 	}
 	return e
+}
+
+// aboutPlan reports whether an error with HTTP status 403 is about what the plan includes rather than about the key.
+func (e *rpcError) aboutPlan() bool {
+	r := read(e)
+	return r.kind == absent || r.blocks > 0 || r.results > 0 || ofArchive.MatchString(e.words()) || lacksState(e)
 }
 
 // retryAfter parses the header, which holds seconds or a date.
