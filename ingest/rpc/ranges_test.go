@@ -383,6 +383,38 @@ func TestOneBlockIsProven(t *testing.T) {
 	}
 }
 
+// A bloom that is too full shows nothing: the logs of a block that are read for one vault after the other are read twice,
+// because a backend that is behind has none.
+func TestBackendBehindAtAFullBlock(t *testing.T) {
+	chain := newFakeChain(t, 11, 3, func(*rand.Rand, int) int { return 6 })
+	b := chain.blocks[2]
+	for _, l := range b.logs {
+		l.Address = fakeVaults[0]
+	}
+	b.header["logsBloom"] = fullBloom
+	chain.refuse = func(q fakeQuestion) *fakeRefusal {
+		if q.all {
+			return &fakeRefusal{code: limitExceeded, message: "query returned more than 1 results"}
+		}
+		return nil
+	}
+	behind := len(fakeVaults)
+	chain.spoil = func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+		if behind--; behind >= 0 {
+			return nil
+		}
+		return logs
+	}
+	n := chain.dial()
+	h, err := n.ByNumber(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if logs, proven, err := n.OneBlock(t.Context(), h, fakeVaults, proof.Headers); err != nil || len(logs) != 6 || proven {
+		t.Errorf("%d of 6 logs, proven %t, %v", len(logs), proven, err)
+	}
+}
+
 // Responses that omit logs are not accepted.
 func TestLossyRanges(t *testing.T) {
 	if testing.Short() {

@@ -124,6 +124,21 @@ func TestLongAnswersAreBounded(t *testing.T) {
 	}
 }
 
+// So is a response that becomes long when it is decompressed.
+func TestPackedAnswersAreBounded(t *testing.T) {
+	n := answering(t, func(w http.ResponseWriter, _ string) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		for range maxAnswer>>20 + 1 {
+			_, _ = z.Write(make([]byte, 1<<20))
+		}
+		_ = z.Close()
+	})
+	if _, err := n.exchange(t.Context(), call{method: "eth_getLogs"}); !errors.Is(err, errAnswerTooLong) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestHTTPErrorsKeepTheirParts(t *testing.T) {
 	n := answering(t, func(w http.ResponseWriter, _ string) {
 		w.Header().Set("Retry-After", "7")
