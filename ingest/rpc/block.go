@@ -154,7 +154,7 @@ func (n *Node) OneBlock(
 // stand for several backends, and one that lags has no logs of the block.
 func (n *Node) vaultByVault(ctx context.Context, h *Header, vaults []common.Address,
 	level proof.Level) (logs []*event.Log, err error) {
-	logs, err = n.eachVault(ctx, h, vaults)
+	logs, err = n.eachVault(ctx, h, vaults, nil)
 	if err != nil || level == proof.None {
 		return logs, err
 	}
@@ -163,19 +163,18 @@ func (n *Node) vaultByVault(ctx context.Context, h *Header, vaults []common.Addr
 			return nil, &UnprovenError{h.Number, h.Hash, n.Name,
 				"the header's logsBloom contains more than the logs that were read vault by vault"}
 		}
-		again, err := n.eachVault(ctx, h, vaults)
-		if err != nil {
+		if logs, err = n.eachVault(ctx, h, vaults, logs); err != nil {
 			return nil, err
-		}
-		if len(again) > len(logs) {
-			logs = again
 		}
 	}
 	return n.Native(h, logs)
 }
 
-// eachVault reads the logs of a block for one vault after the other, in their order in the block.
-func (n *Node) eachVault(ctx context.Context, h *Header, vaults []common.Address) (logs []*event.Log, err error) {
+// eachVault reads the logs of a block for one vault after the other, and adds them to those that were read before, in
+// their order in the block.
+func (n *Node) eachVault(
+	ctx context.Context, h *Header, vaults []common.Address, logs []*event.Log,
+) ([]*event.Log, error) {
 	for _, address := range vaults {
 		some, err := n.logsByHash(ctx, h, []common.Address{address})
 		switch kind := refusalOf(ctx, err).kind; {
