@@ -221,7 +221,11 @@ func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error
 		}
 	}
 	for _, o := range p.others(n) {
-		if err := o.inChainOf(ctx, end); err != nil {
+		var own *Header
+		if o == last.node {
+			own = last.End()
+		}
+		if err := o.inChainOf(ctx, end, own); err != nil {
 			p.forked = true
 			return nil, err
 		}
@@ -273,15 +277,18 @@ func (e *otherEndpointError) Error() string { return e.why.Error() + "; the bloc
 
 func (e *otherEndpointError) Unwrap() error { return e.why }
 
-// inChainOf returns nil if the chain of an endpoint goes through the last block of a commit. If that is not certain,
-// the endpoint shares no backfill for a while, so that it costs at most a commit each time. It has little time, and is
-// not called if it is down, because the vaults at the head may wait.
-func (n *Node) inChainOf(ctx context.Context, end *Header) error {
-	limited, cancel := context.WithTimeout(ctx, checkWithin)
-	defer cancel()
-	var h *Header
-	err := fmt.Errorf("%s, which returned blocks up to %d, is down", n.Name, end.Number)
-	if !n.health.is(failed) {
+// inChainOf returns nil if the chain of an endpoint goes through the last block of a commit. h is the block that the
+// endpoint returned with its part; nil to read it. If this is not certain, the endpoint shares no backfill for a while,
+// so that it costs at most a commit each time. It has little time, and is not called if it is down, because the vaults
+// at the head may wait.
+func (n *Node) inChainOf(ctx context.Context, end, h *Header) (err error) {
+	switch {
+	case h != nil:
+	case n.health.is(failed):
+		err = fmt.Errorf("%s, which returned blocks up to %d, is down", n.Name, end.Number)
+	default:
+		limited, cancel := context.WithTimeout(ctx, checkWithin)
+		defer cancel()
 		h, err = n.ByNumber(limited, end.Number)
 	}
 	switch {

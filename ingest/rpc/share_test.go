@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/ingest/proof"
@@ -199,6 +200,26 @@ func TestEndpointThatDoesNotProveItsPart(t *testing.T) {
 	}
 	if line.Serves(fakeVaults, line.at, 3000) || slices.Contains(p.sharing(p.all[0], 3000), p.all[1]) {
 		t.Error("its blocks are not read again, or from it")
+	}
+}
+
+// The last block of a commit must be the one that the endpoint returned with its part: another backend at its URL may
+// have another one by then.
+func TestEndpointWhoseBackendsDiffer(t *testing.T) {
+	for hash, accepted := range map[common.Hash]bool{{1}: false, newFakeChain(t, 47, 3000, sparse).blocks[3000].hash: true} {
+		chains := sameChains(t, 2)
+		p, r := sharing(t, make([]Endpoint, 2), chains)
+		line := NewPipeline(t.Context(), r.reader, 3000)
+		t.Cleanup(line.Close)
+		line.next = 3001
+		line.ready = []*Part{{From: 3000, To: 3000, Blocks: []*Header{{Number: 3000, Hash: hash}}, node: p.all[1]}}
+		sealed, err := line.Seal(t.Context(), p.all[0])
+		if (err == nil) != accepted || len(sealed) > 0 != accepted || line.Serves(fakeVaults, 3000, 3000) != accepted {
+			t.Errorf("a commit with block %s returns %d parts, %v", hash, len(sealed), err)
+		}
+		if shares := slices.Contains(p.sharing(p.all[0], 3000), p.all[1]); shares != accepted {
+			t.Errorf("the endpoint that returned block %s shares a backfill: %t", hash, shares)
+		}
 	}
 }
 
