@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -252,6 +253,37 @@ func TestStandbyWithoutHeartbeats(t *testing.T) {
 	p.halt()
 	if beat, err := p.heartbeats(client).newest(r.ctx); err != nil || beat != "" {
 		t.Errorf("after the end of the writer the heartbeat is %q, %v", beat, err)
+	}
+}
+
+// A standby whose brokers fail calls one that was silent before: it looks again which brokers respond.
+func TestStandbyLooksForBrokersAgain(t *testing.T) {
+	first, err := engines.StartKafka(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = first.Close() })
+	r := newRig(t, kfake)
+	second := newRelay(t, r.kafka.Brokers[0])
+	second.mu.Lock() // it accepts connections and is silent
+	responds := sync.OnceFunc(second.mu.Unlock)
+	t.Cleanup(responds)
+	r.config.Standby = time.Second
+	r.kafka.Brokers = []string{first.Addr, second.listener.Addr().String()}
+	i := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
+	if up, down, err := i.kafka.Reach(r.ctx, time.Minute); err != nil || len(up) != 1 || len(down) > 0 {
+		t.Fatalf("%v respond and %v fail, %v", up, down, err)
+	}
+	r.must(first.Close())
+	done := make(chan error, 1)
+	go func() { done <- i.standBy(r.ctx) }()
+	r.eventually("standby without a broker", func() bool { return i.Status().Trouble != "" })
+	responds()
+	select {
+	case err = <-done:
+		r.must(err)
+	case <-time.After(patience):
+		t.Fatalf("it does not call the broker that responds now: %s", i.Status().Trouble)
 	}
 }
 
