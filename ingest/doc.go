@@ -20,7 +20,7 @@
 //	  │      │                                                              │            ▼
 //	  │      └── back-off ◀── still ours ◀── read cursor ◀── drop client ◀──┴──────── frozen
 //	  │                                          │          `navlog ingest resume`, or another writer
-//	  └── the writer ended, or is silent ◀── stand by ◀── another writer's
+//	  └── the writer ended, is silent or has no node ◀── stand by ◀── another writer's
 //
 // A session stands by first, unless the newest cursor is by this process, because another process may be the writer.
 // With chain.standby 0 no process stands by: a start takes over at once, and another writer's cursor ends Run

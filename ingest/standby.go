@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -14,11 +15,19 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
-// beatsPerStandby is the number of heartbeats that the writer sends within config.Standby,
-// after which a standby takes a silent writer for dead.
-const beatsPerStandby = 5
+const (
+	// beatsPerStandby is the number of heartbeats that the writer sends within config.Standby,
+	// after which a standby takes a silent writer for dead.
+	beatsPerStandby = 5
+	// A standby whose nodes respond replaces a writer that sends heartbeats but has reached no node for nodelessStandbys
+	// times config.Standby. Both judge their nodes by the same calls, and both results must hold all that time. So two
+	// ingests with the same nodes do not take turns, and one without a node never takes over.
+	nodelessStandbys = 10
+	nodelessMark     = " nodeless" // ends the heartbeat of a writer without a node
+)
 
 // heartbeats stores the heartbeat of a chain's writer: as the metadata of an offset that a
 // consumer group without members has committed. Kafka keeps one for each group, so nothing
@@ -58,8 +67,8 @@ func (h heartbeats) newest(ctx context.Context) (string, error) {
 }
 
 // standBy returns when a node responds and, after that, no other ingest writes the log: none is known, the last
-// one sent a farewell, or it has sent no heartbeat for config.Standby, by this process's clock. Time in which Kafka
-// does not answer does not count. A heartbeat of this process's own counts like that of another: a process that hung
+// one sent a farewell, or it has sent no heartbeat for config.Standby, by this process's clock, or none that names a
+// node for nodelessStandbys times as long. Time in which Kafka does not answer does not count. A heartbeat of this process's own counts like that of another: a process that hung
 // may overwrite the heartbeat of its successor, which is alive. If no ingest writes and the nodes fail, standBy returns
 // their error: an ingest without a node would only interrupt one that begins to write meanwhile. With config.Standby 0
 // it only calls the nodes.
@@ -73,11 +82,24 @@ func (i *Ingest) standBy(ctx context.Context) error {
 	}
 	defer func() { client.Close() }()
 	i.status.Note(func(s *status.Status) { s.Trouble, s.Unfit = "", "log, chain and configuration are not compared yet" })
-	h, last, trouble, since := i.heartbeats(client), "", "", time.Now()
+	h, last, trouble := i.heartbeats(client), "", ""
+	heard := time.Now() // when the writer, or an error of Kafka, was last heard of
+	able := heard       // when the writer last had a node, or this ingest could not have taken over
 	for served, waiting := false, false; ; {
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
 		beat, err := h.newest(bounded)
 		cancel()
+		if err == nil && beat != "" && beat != last {
+			if (last == "" || i.own(last)) && !i.own(beat) {
+				i.log.Info("another ingest writes this chain's log, this one stands by", "writer", writerOf(beat), "takesOverAfter",
+					i.config.Standby)
+			}
+			last, trouble, heard = beat, "", time.Now()
+			if !strings.HasSuffix(beat, nodelessMark) || i.status.Snapshot().Unfit != "" {
+				able = heard
+			}
+		}
+		silent, nodeless := time.Since(heard), time.Since(able)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -85,23 +107,18 @@ func (i *Ingest) standBy(ctx context.Context) error {
 			if err.Error() != trouble {
 				i.log.Warn("cannot read whether another ingest writes, waiting", "error", err)
 			}
-			trouble, since, served = err.Error(), time.Now(), false
+			trouble, heard, able, served = err.Error(), time.Now(), time.Now(), false
 			_, _, _ = i.kafka.Reach(ctx, reachWithin) // other brokers may respond now
 			if other, err := kgo.NewClient(i.kafka.Options()...); err == nil {
 				client.Close()
 				client, h = other, i.heartbeats(other)
 			}
-		case beat != "" && beat != last:
-			if (last == "" || i.own(last)) && !i.own(beat) {
-				i.log.Info("another ingest writes this chain's log, this one stands by", "writer", writerOf(beat), "takesOverAfter",
-					i.config.Standby)
-			}
-			last, trouble, since, served = beat, "", time.Now(), false
-		case beat != "" && time.Since(since) < i.config.Standby: // it may only be slow
+		case beat != "" && silent < i.config.Standby && nodeless < nodelessStandbys*i.config.Standby:
+			served = false // it may only be slow
 		case served:
 			if beat != "" {
-				i.log.Info("the ingest that wrote this chain's log last is silent, this one takes over", "writer", writerOf(beat),
-					"after", i.config.Standby)
+				i.log.Info("the ingest that wrote this chain's log last is silent or has no node, this one takes over",
+					"writer", writerOf(beat), "silent", silent, "nodeless", nodeless)
 			}
 			i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Starting, "" })
 			return nil
@@ -184,10 +201,21 @@ func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
 	if i.config.Standby == 0 {
 		return
 	}
+	var nodeless atomic.Bool
+	defer beside(ctx, func(ctx context.Context) {
+		for rpc.Sleep(ctx, i.config.Standby) == nil {
+			// An endpoint is only called if none is known to be up.
+			nodeless.Store(i.nodes.Ready(nil) == 0 && errors.Is(i.nodes.Answers(ctx), contracts.ErrNoneAnswers))
+		}
+	})()
 	h, trouble := i.heartbeats(client), ""
 	for n := 1; ; n++ {
+		beat := fmt.Sprintf("%x %d %d", i.instance, time.Now().UnixMilli(), n)
+		if nodeless.Load() {
+			beat += nodelessMark
+		}
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
-		err := h.send(bounded, fmt.Sprintf("%x %d %d", i.instance, time.Now().UnixMilli(), n))
+		err := h.send(bounded, beat)
 		cancel()
 		switch {
 		case err == nil && trouble != "":

@@ -425,6 +425,50 @@ func TestReplacedWriterFencesNoWriter(t *testing.T) {
 	r.verify()
 }
 
+// A writer whose nodes are down is replaced, once, by a standby whose nodes respond; one whose nodes are down, too, does
+// not take over. When its nodes are back, the replaced writer stands by.
+func TestWriterWithoutANodeIsReplaced(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Standby = 500 * time.Millisecond
+	r.steps(5)
+	proper := r.config
+	node := r.through(honest)
+	var f fences
+	first := r.follow()
+	same := r.start(f.count)
+	same.until("standby of the same node", func(status.Status) bool { return same.StandsBy() && same.Ready() == nil })
+	client, err := kgo.NewClient(r.kafka.Options()...)
+	r.must(err)
+	defer client.Close()
+	node.use(away)
+	nodeless := map[string]bool{}
+	r.eventually("heartbeats without a node", func() bool {
+		beat, err := first.heartbeats(client).newest(r.ctx)
+		if r.must(err); strings.HasSuffix(beat, nodelessMark) {
+			nodeless[beat] = true
+		}
+		return len(nodeless) > beatsPerStandby*nodelessStandbys
+	})
+	if n := f.Load(); n > 0 {
+		t.Errorf("a standby without a node fenced the writer %d times", n)
+	}
+	r.config = proper
+	second := r.start()
+	r.mine(1)
+	second.caughtUp()
+	first.until("standby without a node", func(status.Status) bool { return first.StandsBy() && first.Ready() != nil })
+	node.use(honest)
+	for _, p := range []*process{first, same} {
+		p.until("standby with a node", func(status.Status) bool { return p.StandsBy() && p.Ready() == nil })
+		r.steps(1)
+		second.caughtUp()
+	}
+	if n := len(r.writers()); n != 2 || f.Load() > 0 {
+		t.Errorf("%d ingests wrote, want 2; the standby of the same node fenced the writer %d times", n, f.Load())
+	}
+	r.verify()
+}
+
 // When Kafka comes back after longer than config.Standby, one ingest writes and the other one stands by: the standby
 // counts only the time in which Kafka responds.
 func TestStandbyAfterKafkaCameBack(t *testing.T) {
