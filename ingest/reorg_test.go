@@ -253,7 +253,7 @@ func TestFreezeBeyondFinality(t *testing.T) {
 			if err := p.Ready(); err == nil || !strings.Contains(err.Error(), deep.want) {
 				t.Errorf("Ready is %v, want an error with %q", err, deep.want)
 			}
-			if counterValue(t, p.status.Frozen) != 1 {
+			if p.metric("frozen") != 1 {
 				t.Error("navlog_ingest_frozen is not 1")
 			}
 			p.halt()

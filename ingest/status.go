@@ -70,12 +70,10 @@ func (i *Ingest) noteProven(covered []writer.Coverage) {
 	if lowest == math.MaxUint64 || i.config.Proof == proof.None {
 		lowest = 0
 	}
-	i.status.Proven.Set(float64(lowest))
 	i.status.Note(func(st *status.Status) {
 		st.ProvenTo = lowest
 		if st.Disproven != "" && lowest >= st.DisprovenAt {
 			st.Disproven = ""
-			i.status.Disproven.Set(0)
 		}
 	})
 }

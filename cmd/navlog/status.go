@@ -374,6 +374,9 @@ func writeChain(w io.Writer, instance string, raw json.RawMessage) {
 	if st.Reason != "" {
 		cli.Fprintf(w, "%s\t%s\n", st.State, st.Reason)
 	}
+	if st.Warning != "" {
+		cli.Fprintf(w, "warning\t%s\n", st.Warning)
+	}
 	cli.Section(w, st.Endpoints, "ENDPOINT\tSTATE\tLATENCY\tHEAD\tCALLS\tUNITS\tLAST ERROR",
 		func(e registry.EndpointStatus) []any {
 			return []any{e.Name, endpointState(e), milliseconds(e.LatencyMs), orDash(int64(e.HeadBlock)), e.Calls, e.Units,

@@ -14,7 +14,7 @@ func TestStatusForPeople(t *testing.T) {
 	if writeStatus(&none, nil); !strings.Contains(none.String(), "no program has run with this registry yet") {
 		t.Errorf("the status without programs: %q", none.String())
 	}
-	ingest := `{"state":"frozen","reason":"block 90 is final, but the chain has another one there","headBlock":125,"indexedBlock":123,"headTime":1700001500,"finalBlock":90,"lagBlocks":2,"lagSeconds":24,"etaSeconds":80,
+	ingest := `{"state":"frozen","reason":"block 90 is final, but the chain has another one there","headBlock":125,"indexedBlock":123,"headTime":1700001500,"finalBlock":90,"lagBlocks":2,"lagSeconds":24,"etaSeconds":80,"warning":"nothing more becomes final",
 		"backfill":{"fromBlock":1,"block":45,"toBlock":90,"blocksPerSecond":0.56,"logsPerSecond":17.8},
 		"calls":[{"method":"eth_getLogs","calls":7,"bytes":900,"units":525},{"method":"eth_getBlockByNumber","calls":2,"bytes":100}],
 		"endpoints":[{"name":"https://a.example","state":"up","inUse":true,"subscribed":true,"latencyMs":12.345,"headBlock":125},
@@ -54,6 +54,7 @@ func TestStatusForPeople(t *testing.T) {
 		"backfill 50.0%: block 45 of 90, 0 blocks/s, 17 logs/s, 1m20s left",
 		"CHAIN, by ingest host:11 standby another ingest writes this chain's log SERVED BY",
 		"spent 9 calls, 525 units, 1000 bytes (eth_getLogs: 7, eth_getBlockByNumber: 2)", "frozen block 90 is final, but",
+		"another one there warning nothing more becomes final ENDPOINT",
 		"https://a.example up, in use, announces blocks 12.3 ms 125",
 		"https://b.example rate-limited until 03:04:05 - - 0 0 2026-01-02 03:03:05: HTTP 429 Too Many Requests",
 		"DELIVERIES failed 10000 or more pending 3",

@@ -90,7 +90,6 @@ func (f *Follower) Look(ctx context.Context) (v *View, more bool, err error) {
 	f.status.Note(func(st *status.Status) {
 		st.HeadBlock, st.HeadTime, st.Checked, st.Reason = tip.Number, tip.Time, time.Now(), ""
 	})
-	f.status.Metrics.Head.Set(float64(tip.Number))
 	// What was final stays so, also under another chain.finality. But this endpoint may lack some of it, if the one
 	// before it was further ahead: it would return no logs for those blocks.
 	return &View{n, tip, min(max(final, f.writer.State.Final), tip.Number)}, false, nil

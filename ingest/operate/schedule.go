@@ -83,10 +83,7 @@ func (p *Schedule) Run(ctx context.Context) {
 				"a new log from another endpoint", err)
 			p.log.Error("the log contradicts the chain", "error", err)
 			p.warn("")
-			p.status.Note(func(st *status.Status) {
-				st.Disproven, st.DisprovenAt = err.Error(), found.Block
-				p.status.Disproven.Set(1)
-			})
+			p.status.Note(func(st *status.Status) { st.Disproven, st.DisprovenAt = err.Error(), found.Block })
 		case err != nil:
 			p.log.Warn("proof by receipts ended", "error", err)
 			p.warn("the proof by receipts ended: " + err.Error())

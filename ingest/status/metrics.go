@@ -6,43 +6,56 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are those of a running ingest, except those of the endpoints (rpc).
+// Metrics are those that a running ingest counts, except those of the endpoints (rpc). Its gauges show the status.
 type Metrics struct {
-	Head, Indexed, Final, Referral, Seq  prometheus.Gauge
-	Frozen, Proven, Disproven, Differing prometheus.Gauge
-	Logs, Referrals, Samples             *prometheus.CounterVec
-	Transactions, Reorgs, Omitted        prometheus.Counter
-	Appended                             atomic.Uint64 // logs, without retractions
+	Logs, Referrals, Samples      *prometheus.CounterVec
+	Transactions, Reorgs, Omitted prometheus.Counter
+	Appended                      atomic.Uint64 // logs, without retractions
 
 	Disagreements *prometheus.CounterVec // by endpoint
 	ReorgDepth    prometheus.Histogram
+}
 
-	gauges []prometheus.Gauge // all of them
+// registerGauges registers the metrics that show the status at the time of the scrape.
+func (t *Tracker) registerGauges(reg prometheus.Registerer) {
+	gauge := func(name, help string, of func(*Status) uint64) {
+		reg.MustRegister(prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help},
+			func() (value float64) {
+				t.Note(func(st *Status) { value = float64(of(st)) })
+				return value
+			}))
+	}
+	flag := func(name, help string, of func(*Status) bool) {
+		gauge(name, help, func(st *Status) uint64 {
+			if of(st) {
+				return 1
+			}
+			return 0
+		})
+	}
+	gauge("head_block", "Newest block at the node.", func(st *Status) uint64 { return st.HeadBlock })
+	gauge("indexed_block", "Newest block in the log.", func(st *Status) uint64 { return st.IndexedBlock })
+	gauge("final_block", "Highest block that can no longer change.", func(st *Status) uint64 { return st.FinalBlock })
+	gauge("referral_block", "Last block whose referrals were written to the referral topics.",
+		func(st *Status) uint64 { return st.ReferralBlock })
+	gauge("seq", "Seq of the last record in the log.", func(st *Status) uint64 { return st.Seq })
+	flag("frozen", "1 while nothing is appended until an operator acts.", func(st *Status) bool { return st.LogFrozen })
+	gauge("proven_block", "Block up to which the logs of every vault were compared with the headers of their blocks or, "+
+		"with chain.receiptsEvery, proven by their receipts.", func(st *Status) uint64 { return st.ProvenTo })
+	flag("disproven", "1 while the log is found to contradict the chain; the status names the block.",
+		func(st *Status) bool { return st.Disproven != "" })
+	flag("receipts_failing", "1 while the proofs by receipts (chain.receiptsEvery) fail; the status shows why.",
+		func(st *Status) bool { return st.ReceiptsWarning != "" })
+	gauge("vaults_differing", "Vaults about which chain.vaults and the log disagree; the status names them.",
+		func(st *Status) uint64 { return uint64(len(st.VaultWarnings)) })
 }
 
 func newMetrics(reg prometheus.Registerer) *Metrics {
-	var gauges []prometheus.Gauge
-	gauge := func(name, help string) prometheus.Gauge {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help})
-		reg.MustRegister(g)
-		gauges = append(gauges, g)
-		return g
-	}
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help}
 	}
 	m := &Metrics{
-		Head:     gauge("head_block", "Newest block at the node."),
-		Indexed:  gauge("indexed_block", "Newest block in the log."),
-		Final:    gauge("final_block", "Highest block that can no longer change."),
-		Referral: gauge("referral_block", "Last block whose referrals were written to the referral topics."),
-		Seq:      gauge("seq", "Seq of the last record in the log."),
-		Frozen:   gauge("frozen", "1 while nothing is appended until an operator acts."),
-		Proven: gauge("proven_block",
-			"Block up to which the logs of every vault were compared with the headers of their blocks or, with "+
-				"chain.receiptsEvery, proven by their receipts."),
-		Disproven: gauge("disproven", "1 while the log is found to contradict the chain; the status names the block."),
-		Differing: gauge("vaults_differing", "Vaults about which chain.vaults and the log disagree; the status names them."),
 		Logs: prometheus.NewCounterVec(counter("logs_total",
 			"Logs appended, without retractions; the event is Unknown if the mapping of the vault has none for the log."),
 			[]string{"vault", "event"}),
@@ -61,7 +74,6 @@ func newMetrics(reg prometheus.Registerer) *Metrics {
 		Disagreements: prometheus.NewCounterVec(counter("disagreements_total",
 			"Polls in which another endpoint contradicted a block at the head, by that endpoint."), []string{"endpoint"}),
 	}
-	m.gauges = gauges
 	reg.MustRegister(m.Disagreements, m.Logs, m.Samples, m.Referrals, m.Transactions, m.Omitted, m.Reorgs, m.ReorgDepth)
 	return m
 }

@@ -28,10 +28,8 @@ const (
 // Status is what ingest reports about itself. Block numbers are 0 before the
 // first is known.
 type Status struct {
-	State  State  `json:"state"`
-	Reason string `json:"reason,omitempty"` // why it does not continue
-	// Warning is a problem that does not stop ingest.
-	Warning  string `json:"warning,omitempty"`
+	State    State  `json:"state"`
+	Reason   string `json:"reason,omitempty"` // why it does not continue
 	ChainID  uint64 `json:"chainId"`
 	Instance string `json:"instance"` // hex
 	LogID    string `json:"logId"`    // hex
@@ -53,6 +51,7 @@ type Status struct {
 	// The vaults start at CoveredFrom or above, and all are covered up to CoveredTo.
 	CoveredFrom     uint64 `json:"-"`
 	CoveredTo       uint64 `json:"-"`
+	LogFrozen       bool   `json:"-"` // of the log as it was last read or written, also while the state is another one
 	DisprovenAt     uint64 `json:"-"` // the block that Disproven is about
 	FinalWarning    string `json:"-"` // why nothing more becomes final
 	AttendWarning   string `json:"-"` // why a command waits, or a vault that is not in the log
@@ -82,17 +81,17 @@ type Tracker struct {
 
 // New returns a tracker whose metrics are registered.
 func New(reg prometheus.Registerer, chainID uint64, instance string) *Tracker {
-	return &Tracker{Metrics: newMetrics(reg), status: Status{State: Starting, ChainID: chainID, Instance: instance}}
+	t := &Tracker{status: Status{State: Starting, ChainID: chainID, Instance: instance}}
+	t.registerGauges(reg)
+	t.Metrics = newMetrics(reg)
+	return t
 }
 
-// Reset returns the status and the gauges to those of an ingest that has not written yet. The counters stay.
+// Reset returns the status, and so the gauges, to that of an ingest that has not written yet. The counters stay.
 func (t *Tracker) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.status, t.pace = Status{State: Starting, ChainID: t.status.ChainID, Instance: t.status.Instance}, pace{}
-	for _, g := range t.gauges {
-		g.Set(0)
-	}
 }
 
 // Note changes the status.

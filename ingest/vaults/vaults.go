@@ -149,7 +149,6 @@ func (r *Registrar) Watch() {
 		return have != nil && have.Name == v.Name && !r.changed(v)
 	})
 	r.status.Note(func(st *status.Status) { before, st.VaultWarnings = st.VaultWarnings, differ })
-	r.status.Differing.Set(float64(len(differ)))
 	if !slices.Equal(before, differ) {
 		for _, w := range differ {
 			r.log.Warn("vault", "vault", w.Address, "warning", w.Warning)

@@ -53,9 +53,9 @@ func (w *Writer) count(c *Change, due []referral) (omitted []*event.Log) {
 	return omitted
 }
 
-// report shows the position of the log in the status and in the metrics.
+// report shows the position of the log in the status.
 func (w *Writer) report() {
-	s, m := w.State, w.status.Metrics
+	s := w.State
 	from, to := uint64(math.MaxUint64), uint64(math.MaxUint64)
 	for _, v := range s.Indexed() {
 		from, to = min(from, v.Start), min(to, v.To)
@@ -66,18 +66,8 @@ func (w *Writer) report() {
 		if s.Head != nil {
 			st.IndexedBlock, st.IndexedTime = s.Head.Number, s.Head.Time
 		}
-		st.CoveredFrom, st.CoveredTo = from, to
+		st.CoveredFrom, st.CoveredTo, st.LogFrozen = from, to, s.Frozen != ""
 	})
-	if s.Head != nil {
-		m.Indexed.Set(float64(s.Head.Number))
-	}
-	m.Final.Set(float64(s.Final))
-	m.Referral.Set(float64(s.published))
-	m.Seq.Set(float64(s.Seq))
-	m.Frozen.Set(0)
-	if s.Frozen != "" {
-		m.Frozen.Set(1)
-	}
 	if w.Committed != nil {
 		w.Committed(s)
 	}

@@ -122,6 +122,8 @@ type ChainStatus struct {
 	// not on the chain; empty if there is none.
 	ProvenTo  uint64 `json:"provenTo,omitempty"`
 	Disproven string `json:"disproven,omitempty"`
+	// Warning is a problem that does not stop ingest, in words for the operator.
+	Warning string `json:"warning,omitempty"`
 	// LogsWithoutData counts the live logs that have only the length and the hash of their data,
 	// which was too long for a record.
 	LogsWithoutData uint64 `json:"logsWithoutData,omitempty"`

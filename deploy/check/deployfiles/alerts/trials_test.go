@@ -451,6 +451,22 @@ var trials = map[string][]trial{
 			},
 		},
 	},
+	"ReceiptsNotProven": {
+		{
+			what: "for two hours", at: 2 * time.Hour, step: time.Minute,
+			series: []string{
+				`navlog_ingest_receipts_failing{chain="1",instance="a"} 1x130`,
+				`navlog_ingest_receipts_failing{chain="1",instance="b"} 0x130`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "until the endpoint responds again", at: 2 * time.Hour, step: time.Minute,
+			series: []string{
+				`navlog_ingest_receipts_failing{chain="1"} 0x70 1x30 0x30`,
+			},
+		},
+	},
 	"VaultsDiffer": {
 		{
 			what: "for two hours", at: 2 * time.Hour, step: time.Minute,

@@ -46,12 +46,13 @@ var rows = []row{
 			{
 				id: 3, title: "Decisions for an operator", as: status, height: 4,
 				description: "Frozen: `navlog ingest resume` shows what continuing would retract. Disproven: `navlog " +
-					"verify` shows what is wrong in the log.",
-				alerts: "NavlogNotReady, LogDisproven, ChainFrozen",
+					"verify` shows what is wrong in the log. Proofs failing: `navlog status` shows why.",
+				alerts: "NavlogNotReady, LogDisproven, ReceiptsNotProven, ChainFrozen",
 				texts:  []text{{"0", "no", "green"}, {"1", "yes", "red"}},
 				queries: []query{
 					{"frozen", `max(navlog_ingest_frozen{chain=~"$chain"})`},
 					{"disproven", `max(navlog_ingest_disproven{chain=~"$chain"})`},
+					{"proofs failing", `max(navlog_ingest_receipts_failing{chain=~"$chain"})`},
 				},
 			},
 			{
