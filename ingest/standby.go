@@ -67,11 +67,11 @@ func (h heartbeats) newest(ctx context.Context) (string, error) {
 }
 
 // standBy returns when a node responds and, after that, no other ingest writes the log: none is known, the last
-// one sent a farewell, or it has sent no heartbeat for config.Standby, by this process's clock, or none that names a
-// node for nodelessStandbys times as long. Time in which Kafka does not answer does not count. A heartbeat of this process's own counts like that of another: a process that hung
-// may overwrite the heartbeat of its successor, which is alive. If no ingest writes and the nodes fail, standBy returns
-// their error: an ingest without a node would only interrupt one that begins to write meanwhile. With config.Standby 0
-// it only calls the nodes.
+// one sent a farewell, it has sent no heartbeat for config.Standby, by this process's clock, or it has reached no node
+// for nodelessStandbys times as long. Time in which Kafka does not answer does not count. A heartbeat of this process's
+// own counts like that of another: a process that hung may overwrite the heartbeat of its successor, which is alive. If
+// no ingest writes and the nodes fail, standBy returns their error: an ingest without a node would only interrupt one
+// that begins to write meanwhile. With config.Standby 0 it only calls the nodes.
 func (i *Ingest) standBy(ctx context.Context) error {
 	if i.config.Standby == 0 {
 		return i.nodes.Answers(ctx)

@@ -425,8 +425,8 @@ func TestReplacedWriterFencesNoWriter(t *testing.T) {
 	r.verify()
 }
 
-// A writer whose nodes are down is replaced, once, by a standby whose nodes respond; one whose nodes are down, too, does
-// not take over. When its nodes are back, the replaced writer stands by.
+// A writer whose nodes are down is replaced, once, by a standby whose nodes respond. A standby whose nodes are down
+// does not take over. When its nodes are back, the replaced writer stands by.
 func TestWriterWithoutANodeIsReplaced(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 500 * time.Millisecond
