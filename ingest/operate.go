@@ -46,10 +46,9 @@ func (i *Ingest) ProveReceipts(ctx context.Context, o operate.ReceiptsOptions) (
 	if err != nil {
 		return nil, err
 	}
-	return operate.Receipts{
-		Log: i.theLog(mapped), Cursor: cursor, InFlight: i.config.RangesInFlight,
-		Finality: rpc.Finality(i.config.Finality),
-	}.Prove(ctx, o)
+	proof := operate.Receipts{Log: i.theLog(mapped), Cursor: cursor, InFlight: i.config.RangesInFlight,
+		Finality: rpc.Finality(i.config.Finality)}
+	return proof.Prove(ctx, o)
 }
 
 func (i *Ingest) theLog(mapped *mapping.Vaults) operate.Log {

@@ -138,7 +138,10 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 		if unit == nil {
 			break
 		}
-		c.Units, c.Head, logs, bytes = append(c.Units, unit), h, logs+len(unit)-1, bytes+dataOf(unit)
+		c.Units, c.Head, logs = append(c.Units, unit), h, logs+len(unit)-1
+		for _, r := range unit {
+			bytes += len(r.GetLog().GetData())
+		}
 		if !proven {
 			unproven = h
 		}
@@ -176,14 +179,6 @@ func (f *Follower) accepted(head *rpc.Header) {
 	if f.Proof != proof.None {
 		f.nodes.Accepted(head)
 	}
-}
-
-// dataOf returns the size of the data in the logs of a unit, in bytes.
-func dataOf(unit []*event.Record) (bytes int) {
-	for _, r := range unit {
-		bytes += len(r.GetLog().GetData())
-	}
-	return bytes
 }
 
 // unitAbove makes the unit of the next block; nil if the block does not follow the one below. proven is that of Facts.

@@ -143,32 +143,24 @@ type Log struct {
 	Mapped  *mapping.Vaults
 }
 
-// Receipts proves a log by receipts, at one time.
+// Receipts proves a log by receipts, at one time. It is used once.
 type Receipts struct {
 	Log
 	Cursor   *event.Cursor // of the log
 	InFlight int           // blocks that are proven at the same time
 	Finality rpc.Finality
-}
 
-// receiptsProof is one run of Receipts.
-type receiptsProof struct {
-	Receipts
 	progress backup.Progress
-
-	mu     sync.Mutex
-	report *ReceiptsReport
-	done   uint64
+	mu       sync.Mutex
+	report   *ReceiptsReport
+	done     uint64
 }
 
 // Prove proves every final block that has logs of the vaults in the log, or a sample. It recomputes the block's
 // receipts root from a node's receipts, and its hash from the header, and compares the logs in the receipts with those
 // of the log. It writes nothing. It returns an error if the nodes fail; wrong blocks are in the report.
-func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport, error) {
-	p := &receiptsProof{
-		Receipts: r, progress: o.Progress,
-		report: &ReceiptsReport{ChainID: r.ChainID, FinalBlock: r.Cursor.GetFinalBlock()},
-	}
+func (p *Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport, error) {
+	p.progress, p.report = o.Progress, &ReceiptsReport{ChainID: p.ChainID, FinalBlock: p.Cursor.GetFinalBlock()}
 	blocks, err := p.read(ctx)
 	if err != nil {
 		return nil, err
@@ -189,7 +181,7 @@ func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport
 }
 
 // read returns the final blocks that have logs in the log up to the cursor, the highest block first.
-func (p *receiptsProof) read(ctx context.Context) ([]*held, error) {
+func (p *Receipts) read(ctx context.Context) ([]*held, error) {
 	cursor := p.Cursor
 	x, err := p.index(ctx, func(e chainlog.Entry) bool {
 		p.progress.Report(readingLog, min(e.GetSeq(), cursor.GetSeq()), cursor.GetSeq())
@@ -201,7 +193,7 @@ func (p *receiptsProof) read(ctx context.Context) ([]*held, error) {
 	return slices.SortedFunc(maps.Values(x), func(a, b *held) int { return cmp.Compare(b.number, a.number) }), nil
 }
 
-func (p *receiptsProof) all(ctx context.Context, chosen []*held, headers bool) error {
+func (p *Receipts) all(ctx context.Context, chosen []*held, headers bool) error {
 	work, each := errgroup.WithContext(ctx)
 	work.SetLimit(p.InFlight)
 	for _, b := range chosen {
@@ -220,7 +212,7 @@ func (p *receiptsProof) all(ctx context.Context, chosen []*held, headers bool) e
 }
 
 // fromAny calls ask with an endpoint and, after an error, with the others, a few times each.
-func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) error {
+func (p *Receipts) fromAny(ctx context.Context, ask func(*rpc.Node) error) error {
 	const each = 3
 	var wait rpc.Backoff
 	for try := 1; ; try++ {
@@ -241,7 +233,7 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 // block proves one block. If an endpoint does not prove it, the others are called before the result is accepted. It is
 // wrong if an endpoint contradicts it and no other one proves it. While one that might prove it fails, it is
 // proven again later.
-func (p *receiptsProof) block(ctx context.Context, b *held, confirm bool) error {
+func (p *Receipts) block(ctx context.Context, b *held, confirm bool) error {
 	var wrong *Finding // while an endpoint that failed may prove the block
 	err := p.fromAny(ctx, func(n *rpc.Node) error {
 		err := p.judge(ctx, n, b)
@@ -308,7 +300,7 @@ func verdict(findings []*Finding) *Finding {
 }
 
 // mislead notes the endpoints whose findings against the log another endpoint refutes.
-func (p *receiptsProof) mislead(findings []*Finding) {
+func (p *Receipts) mislead(findings []*Finding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range findings {
@@ -319,7 +311,7 @@ func (p *receiptsProof) mislead(findings []*Finding) {
 }
 
 // confirm compares the hash of a block that n proved with that of another endpoint. confirmed is false if none has it.
-func (p *receiptsProof) confirm(ctx context.Context, n *rpc.Node, b *held) (found *Finding, confirmed bool) {
+func (p *Receipts) confirm(ctx context.Context, n *rpc.Node, b *held) (found *Finding, confirmed bool) {
 	for other, err := range p.Nodes.Others(ctx, n) {
 		if err != nil {
 			continue
@@ -337,7 +329,7 @@ func (p *receiptsProof) confirm(ctx context.Context, n *rpc.Node, b *held) (foun
 }
 
 // note adds the outcome of a block to the report.
-func (p *receiptsProof) note(b *held, found *Finding, confirmed bool) {
+func (p *Receipts) note(b *held, found *Finding, confirmed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done++
@@ -360,7 +352,7 @@ func (p *receiptsProof) note(b *held, found *Finding, confirmed bool) {
 }
 
 // add lists a finding, which is already counted.
-func (p *receiptsProof) add(f *Finding) {
+func (p *Receipts) add(f *Finding) {
 	if len(p.report.Findings) < mostFindings {
 		p.report.Findings = append(p.report.Findings, *f)
 	}
@@ -368,7 +360,7 @@ func (p *receiptsProof) add(f *Finding) {
 
 // judge proves a block by one endpoint. The hash is the log's, so an endpoint that has no such block, or another one of
 // this hash, contradicts the log.
-func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b *held) error {
+func (p *Receipts) judge(ctx context.Context, n *rpc.Node, b *held) error {
 	err := p.prove(ctx, n, b.number, b.hash, p.covering(b.number), b.logs)
 	var wrong *chainproof.WrongError
 	switch {
@@ -380,45 +372,30 @@ func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b *held) error {
 	return err
 }
 
+// callsOfReceipts is the number of calls that prove makes.
+const callsOfReceipts = 2
+
 // prove proves a block by one endpoint: that logs are those of these vaults in the block with this hash. It returns a
-// *Finding if they are not, or if the endpoint cannot prove it.
+// *Finding if they are not, or if the endpoint cannot prove it. A log that no receipts root covers is not wrong, because
+// whether it is right cannot be determined; that is only found if nothing else differs.
 func (l Log) prove(ctx context.Context, n *rpc.Node, number uint64, hash common.Hash, vaults []common.Address,
 	logs []digest) error {
-	why, err := l.differs(ctx, n, hash, vaults, logs)
+	var block *chainproof.Block
+	header, receipts, err := n.Receipts(ctx, hash)
+	if err == nil {
+		block, err = chainproof.Prove(hash, header, receipts)
+	}
 	var unprovable *chainproof.UnprovableError
 	switch {
 	case errors.As(err, &unprovable), errors.Is(err, rpc.ErrNoReceipts):
 		return &Finding{number, hash.Hex(), n.Name, false, err.Error()}
 	case err != nil:
 		return fmt.Errorf("block %d (%s) at %s: %w", number, hash, n.Name, err)
-	case why != "":
-		return &Finding{number, hash.Hex(), n.Name, true, why}
-	}
-	return nil
-}
-
-// callsOfReceipts is the number of calls that differs makes.
-const callsOfReceipts = 2
-
-// differs reads a block with its receipts from one endpoint, proves them by the block's hash, and describes how the
-// logs of vaults in the log differ from those of the block; empty if they do not. The error is a
-// *chainproof.UnprovableError for a log that no receipts root covers, if nothing else differs: whether it is right
-// cannot be determined.
-func (l Log) differs(ctx context.Context, n *rpc.Node, hash common.Hash, vaults []common.Address,
-	logs []digest) (why string, err error) {
-	header, receipts, err := n.Receipts(ctx, hash)
-	if err != nil {
-		return "", err
-	}
-	block, err := chainproof.Prove(hash, header, receipts)
-	if err != nil {
-		return "", err
 	}
 	var ours []digest
-	var unproven error
 	for _, l := range logs {
 		if out := block.Unproven(l.index); out != nil {
-			unproven = out
+			err = &Finding{number, hash.Hex(), n.Name, false, out.Error()}
 		} else {
 			ours = append(ours, l)
 		}
@@ -427,14 +404,14 @@ func (l Log) differs(ctx context.Context, n *rpc.Node, hash common.Hash, vaults 
 	for _, a := range l.Mapped.Contracts(vaults) {
 		contracts[a] = true
 	}
-	if why = differs(ours, l.Mapped.Belonging(vaults, block.Logs(contracts))); why != "" {
-		return why, nil
+	if why := differs(ours, l.Mapped.Belonging(vaults, block.Logs(contracts))); why != "" {
+		return &Finding{number, hash.Hex(), n.Name, true, why}
 	}
-	return "", unproven
+	return err
 }
 
 // covering returns the vaults that the log covers in a block.
-func (p *receiptsProof) covering(number uint64) (vaults []common.Address) {
+func (p *Receipts) covering(number uint64) (vaults []common.Address) {
 	for _, v := range p.Cursor.GetVaults() {
 		if v.GetStartBlock() <= number && number <= v.GetCoveredTo() {
 			vaults = append(vaults, common.Address(v.GetAddress()))
@@ -462,7 +439,7 @@ func differs(ours []digest, chain []*event.Log) string {
 
 // chain follows the parent hashes from the chain's final block down to the lowest chosen block, and confirms the chosen
 // blocks on the way. chosen are highest first.
-func (p *receiptsProof) chain(ctx context.Context, chosen []*held) error {
+func (p *Receipts) chain(ctx context.Context, chosen []*held) error {
 	var anchor *rpc.Header
 	err := p.fromAny(ctx, func(n *rpc.Node) error {
 		tip, err := n.Latest(ctx)
@@ -511,7 +488,7 @@ func (p *receiptsProof) chain(ctx context.Context, chosen []*held) error {
 }
 
 // compare confirms a block by its hash in the chain of parent hashes.
-func (p *receiptsProof) compare(n *rpc.Node, b *held, hash common.Hash) {
+func (p *Receipts) compare(n *rpc.Node, b *held, hash common.Hash) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

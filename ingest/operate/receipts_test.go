@@ -12,7 +12,7 @@ import (
 // Of the blocks that are not in the chain of parent hashes, only the first are listed, but all are counted.
 func TestFindingsAreBounded(t *testing.T) {
 	const blocks = mostFindings + 20
-	p := &receiptsProof{report: &ReceiptsReport{Chosen: blocks, Proven: blocks}}
+	p := &Receipts{report: &ReceiptsReport{Chosen: blocks, Proven: blocks}}
 	for number := range uint64(blocks) {
 		p.compare(&rpc.Node{}, &held{number: number, hash: common.Hash{1}}, common.Hash{2})
 	}

@@ -13,35 +13,29 @@ import (
 // Attributions returns the effect by which each log names a partner, at the log's index; nil for a log that names none.
 // For a vault whose mapping has companions, all logs of a transaction must be given.
 func Attributions(mapped *mapping.Vaults, logs []*event.Log) []*event.Effect {
+	type transaction struct {
+		vault       common.Address
+		block, hash string
+	}
 	out := make([]*event.Effect, len(logs))
-	var grouped []int
+	grouped := map[transaction][]int{}
 	for i, l := range logs {
 		if sources := mapped.Of(mapping.VaultOf(l)); sources.Companions() {
-			grouped = append(grouped, i)
+			tx := transaction{mapping.VaultOf(l), string(l.GetBlockHash()), string(l.GetTxHash())}
+			grouped[tx] = append(grouped[tx], i)
 		} else if effect, err := sources.Referral(l); err == nil {
 			out[i] = effect
 		}
 	}
-	apart := func(a, b int) int {
-		x, y := logs[a], logs[b]
-		return cmp.Or(mapping.VaultOf(x).Cmp(mapping.VaultOf(y)), cmp.Compare(x.GetBlockNumber(), y.GetBlockNumber()),
-			slices.Compare(x.GetBlockHash(), y.GetBlockHash()), slices.Compare(x.GetTxHash(), y.GetTxHash()))
-	}
-	slices.SortStableFunc(grouped, func(a, b int) int {
-		return cmp.Or(apart(a, b), cmp.Compare(logs[a].GetLogIndex(), logs[b].GetLogIndex()))
-	})
-	for start, i := 0, 1; i <= len(grouped); i++ {
-		if i < len(grouped) && apart(grouped[start], grouped[i]) == 0 {
-			continue
+	for tx, at := range grouped {
+		slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(logs[a].GetLogIndex(), logs[b].GetLogIndex()) })
+		all := make([]*event.Log, len(at))
+		for n, i := range at {
+			all[n] = logs[i]
 		}
-		var tx []*event.Log
-		for _, at := range grouped[start:i] {
-			tx = append(tx, logs[at])
+		for n, effect := range mapped.Of(tx.vault).Referrals(all) {
+			out[at[n]] = effect
 		}
-		for n, effect := range mapped.Of(mapping.VaultOf(tx[0])).Referrals(tx) {
-			out[grouped[start+n]] = effect
-		}
-		start = i
 	}
 	return out
 }

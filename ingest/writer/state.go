@@ -109,7 +109,12 @@ func (s *State) HashAt(number uint64) (hash common.Hash, known bool) {
 	if s.Head != nil && s.Head.Number == number {
 		return s.Head.Hash, true
 	}
-	return s.Window.hashAt(number)
+	for _, e := range slices.Backward(s.Window.entries) {
+		if b := e.GetBlock(); b != nil && b.GetNumber() == number {
+			return common.Hash(b.GetHash()), true
+		}
+	}
+	return hash, false
 }
 
 // Change holds the effect of one transaction on the state.

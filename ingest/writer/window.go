@@ -86,16 +86,6 @@ func (w *Window) Hashes() map[uint64]common.Hash {
 	return hashes
 }
 
-// hashAt returns the hash of one block of the window.
-func (w *Window) hashAt(number uint64) (hash common.Hash, known bool) {
-	for _, e := range slices.Backward(w.entries) {
-		if b := e.GetBlock(); b != nil && b.GetNumber() == number {
-			return common.Hash(b.GetHash()), true
-		}
-	}
-	return hash, false
-}
-
 // BlockOf returns the block that a record belongs to; vault records and decisions belong to none.
 func BlockOf(r *event.Record) (number uint64, ok bool) {
 	switch fact := r.GetFact().(type) {
