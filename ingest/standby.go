@@ -29,40 +29,31 @@ const (
 	nodelessMark     = " nodeless" // ends the heartbeat of a writer without a node
 )
 
-// heartbeats stores the heartbeat of a chain's writer: as the metadata of an offset that a
-// consumer group without members has committed. Kafka keeps one for each group, so nothing
-// grows. The heartbeat only decides when a standby tries to take over. The transactional id
-// ensures that there is one writer, so a late or lost heartbeat costs a takeover, and no record.
-type heartbeats struct {
-	adm   *kadm.Client
-	group string
-	topic string
-}
-
-func (i *Ingest) heartbeats(client *kgo.Client) heartbeats {
-	return heartbeats{kadm.NewClient(client), chainlog.HeartGroup(i.config.ID), chainlog.CursorTopic(i.config.ID)}
-}
-
-// send commits a heartbeat; an empty one means that no ingest writes.
-func (h heartbeats) send(ctx context.Context, beat string) error {
+// sendBeat stores the heartbeat of the chain's writer; an empty one means that no ingest writes. It is the metadata of
+// an offset that a consumer group without members has committed. Kafka keeps one for each group, so nothing grows. The
+// heartbeat only decides when a standby tries to take over. The transactional id ensures that there is one writer, so a
+// late or lost heartbeat costs a takeover, and no record.
+func (i *Ingest) sendBeat(ctx context.Context, client *kgo.Client, beat string) error {
+	group := chainlog.HeartGroup(i.config.ID)
 	var offsets kadm.Offsets
-	offsets.Add(kadm.Offset{Topic: h.topic, LeaderEpoch: -1, Metadata: beat})
-	if _, err := chainlog.Checked(h.adm.CommitOffsets(ctx, h.group, offsets)); err != nil {
-		return fmt.Errorf("commit to the Kafka group %s that this ingest writes: %w", h.group, err)
+	offsets.Add(kadm.Offset{Topic: chainlog.CursorTopic(i.config.ID), LeaderEpoch: -1, Metadata: beat})
+	if _, err := chainlog.Checked(kadm.NewClient(client).CommitOffsets(ctx, group, offsets)); err != nil {
+		return fmt.Errorf("commit to the Kafka group %s that this ingest writes: %w", group, err)
 	}
 	return nil
 }
 
-// newest returns the newest heartbeat; empty if there is none.
-func (h heartbeats) newest(ctx context.Context) (string, error) {
-	answer, err := chainlog.Checked(h.adm.FetchOffsets(ctx, h.group))
+// newestBeat returns the newest heartbeat; empty if there is none.
+func (i *Ingest) newestBeat(ctx context.Context, client *kgo.Client) (string, error) {
+	group := chainlog.HeartGroup(i.config.ID)
+	answer, err := chainlog.Checked(kadm.NewClient(client).FetchOffsets(ctx, group))
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return "", nil // no ingest has ever written
 	}
 	if err != nil {
-		return "", fmt.Errorf("read from the Kafka group %s whether an ingest writes: %w", h.group, err)
+		return "", fmt.Errorf("read from the Kafka group %s whether an ingest writes: %w", group, err)
 	}
-	beat, _ := answer.Lookup(h.topic, 0)
+	beat, _ := answer.Lookup(chainlog.CursorTopic(i.config.ID), 0)
 	return beat.Metadata, nil
 }
 
@@ -82,12 +73,12 @@ func (i *Ingest) standBy(ctx context.Context) error {
 	}
 	defer func() { client.Close() }()
 	i.status.Note(func(s *status.Status) { s.Trouble, s.Unfit = "", "log, chain and configuration are not compared yet" })
-	h, last, trouble := i.heartbeats(client), "", ""
+	last, trouble := "", ""
 	heard := time.Now() // when the writer, or an error of Kafka, was last heard of
 	able := heard       // when the writer last had a node, or this ingest could not have taken over
 	for served, waiting := false, false; ; {
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
-		beat, err := h.newest(bounded)
+		beat, err := i.newestBeat(bounded, client)
 		cancel()
 		if err == nil && beat != "" && beat != last {
 			if (last == "" || i.own(last)) && !i.own(beat) {
@@ -111,7 +102,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 			_, _, _ = i.kafka.Reach(ctx, reachWithin) // other brokers may respond now
 			if other, err := kgo.NewClient(i.kafka.Options()...); err == nil {
 				client.Close()
-				client, h = other, i.heartbeats(other)
+				client = other
 			}
 		case beat != "" && silent < i.config.Standby && nodeless < nodelessStandbys*i.config.Standby:
 			served = false // it may only be slow
@@ -208,14 +199,14 @@ func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
 			nodeless.Store(i.nodes.Ready(nil) == 0 && errors.Is(i.nodes.Answers(ctx), contracts.ErrNoneAnswers))
 		}
 	})()
-	h, trouble := i.heartbeats(client), ""
+	trouble := ""
 	for n := 1; ; n++ {
 		beat := fmt.Sprintf("%x %d %d", i.instance, time.Now().UnixMilli(), n)
 		if nodeless.Load() {
 			beat += nodelessMark
 		}
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
-		err := h.send(bounded, beat)
+		err := i.sendBeat(bounded, client, beat)
 		cancel()
 		switch {
 		case err == nil && trouble != "":
@@ -245,10 +236,9 @@ func (i *Ingest) farewell(ctx context.Context) {
 	client, err := kgo.NewClient(i.kafka.Options()...)
 	if err == nil {
 		defer client.Close()
-		h := i.heartbeats(client)
 		var beat string
-		if beat, err = h.newest(ctx); err == nil && i.own(beat) {
-			err = h.send(ctx, "")
+		if beat, err = i.newestBeat(ctx, client); err == nil && i.own(beat) {
+			err = i.sendBeat(ctx, client, "")
 		}
 	}
 	if err != nil {

@@ -151,7 +151,6 @@ func TestStandbyReadsItsOwnHeartbeat(t *testing.T) {
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
 	defer client.Close()
-	h := woken.heartbeats(client)
 	beat := func(of *Ingest, n int) string { return fmt.Sprintf("%x %d %d", of.instance, time.Now().UnixMilli(), n) }
 	standing := func() <-chan error {
 		done := make(chan error, 1)
@@ -170,17 +169,17 @@ func TestStandbyReadsItsOwnHeartbeat(t *testing.T) {
 		})
 	}
 
-	r.must(h.send(r.ctx, beat(woken, 7)))
+	r.must(woken.sendBeat(r.ctx, client, beat(woken, 7)))
 	done := standing()
 	stands(done, "another one may have taken over")
-	r.must(h.send(r.ctx, beat(living, 8)))
+	r.must(woken.sendBeat(r.ctx, client, beat(living, 8)))
 	stands(done, living.Status().Instance)
-	r.must(h.send(r.ctx, ""))
+	r.must(woken.sendBeat(r.ctx, client, ""))
 	r.must(<-done)
 
 	// If no other ingest sends a heartbeat, the last writer was this one: it takes over, but not before that is known.
 	woken.config.Standby = 2 * time.Second
-	r.must(h.send(r.ctx, beat(woken, 9)))
+	r.must(woken.sendBeat(r.ctx, client, beat(woken, 9)))
 	began := time.Now()
 	r.must(<-standing())
 	if after := time.Since(began); after < woken.config.Standby {
@@ -202,7 +201,7 @@ func TestStandbyEndsWithoutFarewell(t *testing.T) {
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
 	defer client.Close()
-	if beat, err := p.heartbeats(client).newest(r.ctx); err != nil || !p.own(beat) {
+	if beat, err := p.newestBeat(r.ctx, client); err != nil || !p.own(beat) {
 		t.Errorf("the newest heartbeat is %q, %v", beat, err)
 	}
 }
@@ -221,7 +220,7 @@ func TestFarewellAfterARefusal(t *testing.T) {
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
 	defer client.Close()
-	if beat, err := p.heartbeats(client).newest(r.ctx); err != nil || beat != "" {
+	if beat, err := p.newestBeat(r.ctx, client); err != nil || beat != "" {
 		t.Errorf("the newest heartbeat is %q, %v", beat, err)
 	}
 }
@@ -247,11 +246,11 @@ func TestStandbyWithoutHeartbeats(t *testing.T) {
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
 	defer client.Close()
-	if beat, err := p.heartbeats(client).newest(r.ctx); err != nil || !p.own(beat) {
+	if beat, err := p.newestBeat(r.ctx, client); err != nil || !p.own(beat) {
 		t.Errorf("the newest heartbeat is %q, %v", beat, err)
 	}
 	p.halt()
-	if beat, err := p.heartbeats(client).newest(r.ctx); err != nil || beat != "" {
+	if beat, err := p.newestBeat(r.ctx, client); err != nil || beat != "" {
 		t.Errorf("after the end of the writer the heartbeat is %q, %v", beat, err)
 	}
 }
@@ -443,7 +442,7 @@ func TestWriterWithoutANodeIsReplaced(t *testing.T) {
 	node.use(away)
 	nodeless := map[string]bool{}
 	r.eventually("heartbeats without a node", func() bool {
-		beat, err := first.heartbeats(client).newest(r.ctx)
+		beat, err := first.newestBeat(r.ctx, client)
 		if r.must(err); strings.HasSuffix(beat, nodelessMark) {
 			nodeless[beat] = true
 		}
