@@ -87,8 +87,7 @@ func TestCommandsThroughCrashesAndReorganisations(t *testing.T) {
 					height := r.height()
 					r.eventually("log at the height, with the commands", func() bool {
 						run()
-						left, _ := r.orders.Pending(r.ctx)
-						return len(left) == 0 && r.cursor().GetHead().GetNumber() >= height
+						return r.orders.pending() == 0 && r.cursor().GetHead().GetNumber() >= height
 					})
 				}
 			}
@@ -101,7 +100,7 @@ func TestCommandsThroughCrashesAndReorganisations(t *testing.T) {
 				<-p.done
 			}
 			p = r.start()
-			p.until("commands", func(status.Status) bool { left, _ := r.orders.Pending(r.ctx); return len(left) == 0 })
+			p.until("commands", func(status.Status) bool { return r.orders.pending() == 0 })
 			p.caughtUp()
 			r.verify()
 		})

@@ -20,6 +20,7 @@ import (
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // Ingest writes one chain into its log.
@@ -53,7 +54,10 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 	rand.Read(instance)
 	i := &Ingest{
 		config: config, kafka: kafka.Tracked(), pool: pool, log: log, instance: instance,
-		status: status.New(reg, config.ID, fmt.Sprintf("%x", instance)), commands: vaults.Queue(pool, config.ID),
+		status: status.New(reg, config.ID, fmt.Sprintf("%x", instance)),
+	}
+	if pool != nil {
+		i.commands = db.New(pool)
 	}
 	i.vaults, i.fault = vaults.Read(config.Vaults)
 	i.nodes = rpc.NewPool(config.ID, config.RPC, config.Agreement, config.Prices, reg, log)

@@ -31,6 +31,7 @@ import (
 	"github.com/navlog/navlog/ingest/vaults"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // patience is how long a test waits for a condition.
@@ -56,12 +57,14 @@ type rig struct {
 // orders are the commands that a test issues, and their outcomes.
 type orders struct {
 	mu       sync.Mutex
-	given    []vaults.Command
+	given    []db.PendingVaultCommandsRow
 	outcomes map[int64]vaults.Outcome
 	fault    error // returned by the registry instead
 }
 
-func (o *orders) Pending(context.Context) (left []vaults.Command, err error) {
+func (o *orders) PendingVaultCommands(
+	context.Context, int64,
+) (left []db.PendingVaultCommandsRow, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range o.given {
@@ -72,13 +75,19 @@ func (o *orders) Pending(context.Context) (left []vaults.Command, err error) {
 	return left, o.fault
 }
 
-func (o *orders) Finish(_ context.Context, id int64, outcome vaults.Outcome) error {
+func (o *orders) FinishVaultCommand(_ context.Context, p db.FinishVaultCommandParams) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.fault == nil {
-		o.outcomes[id] = outcome
+		o.outcomes[p.ID] = vaults.Outcome{Is: p.Outcome, Detail: p.Detail}
 	}
 	return o.fault
+}
+
+// pending returns how many commands have no outcome.
+func (o *orders) pending() int {
+	left, _ := o.PendingVaultCommands(context.Background(), 0)
+	return len(left)
 }
 
 func (o *orders) fail(err error) {
@@ -106,8 +115,8 @@ func (r *rig) order(kind string, of ...vaults.Config) (ids []int64) {
 // give appends a command about a vault to the orders, which are locked.
 func (r *rig) give(kind string, v vaults.Config, argument string) (id int64) {
 	id = int64(len(r.orders.given) + 1)
-	r.orders.given = append(r.orders.given,
-		vaults.Command{ID: id, Kind: kind, Vault: common.HexToAddress(v.Address), Argument: argument})
+	r.orders.given = append(r.orders.given, db.PendingVaultCommandsRow{ID: id, Kind: kind,
+		Vault: common.HexToAddress(v.Address).Bytes(), Argument: []byte(argument)})
 	return id
 }
 

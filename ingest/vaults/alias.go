@@ -26,46 +26,46 @@ func (a Alias) Encode() (string, error) {
 }
 
 // obeyAlias executes a command about aliases. ended is false if it continues at the next step.
-func (r *Registrar) obeyAlias(ctx context.Context, c Command) (o Outcome, ended bool, err error) {
+func (r *Registrar) obeyAlias(ctx context.Context, c command) (o Outcome, ended bool, err error) {
 	var a Alias
-	if err := json.Unmarshal([]byte(c.Argument), &a); err != nil {
+	if err := json.Unmarshal(c.argument, &a); err != nil {
 		return refused("the command cannot be read: %v", err), true, nil
 	}
-	switch have := r.writer.State.CoverageOf(c.Vault); {
+	switch have := r.writer.State.CoverageOf(c.vault); {
 	case have == nil:
-		return refused("the log of chain %d has no vault %s", r.writer.ChainID, c.Vault), true, nil
+		return refused("the log of chain %d has no vault %s", r.writer.ChainID, c.vault), true, nil
 	case have.Removed:
-		return refused("vault %s was removed: restore it with `navlog vault restore`", c.Vault), true, nil
-	case c.Kind == registry.SendEarlier:
-		n, ended, err := r.writer.SendEarlier(ctx, c.Vault, a.Partner)
+		return refused("vault %s was removed: restore it with `navlog vault restore`", c.vault), true, nil
+	case c.kind == registry.SendEarlier:
+		n, ended, err := r.writer.SendEarlier(ctx, c.vault, a.Partner)
 		return done("%d referrals of vault %s were written for partner %d: dispatch sends those that it has not sent before",
-			n, c.Vault, a.Partner), ended, err
+			n, c.vault, a.Partner), ended, err
 	}
 	o, err = r.alias(ctx, c, a)
 	return o, true, err
 }
 
 // alias appends a record of the vault with an alias set or removed. To repeat it changes nothing.
-func (r *Registrar) alias(ctx context.Context, c Command, a Alias) (o Outcome, err error) {
-	known, value := r.writer.State.Records[c.Vault], mapping.AttributionText(a.Value)
+func (r *Registrar) alias(ctx context.Context, c command, a Alias) (o Outcome, err error) {
+	known, value := r.writer.State.Records[c.vault], mapping.AttributionText(a.Value)
 	partner := mapping.AliasOf(known, a.Value)
 	switch {
-	case c.Kind == registry.RemoveAlias && partner == 0:
-		return done("%s names no partner at vault %s", value, c.Vault), nil
-	case c.Kind == registry.RemoveAlias:
+	case c.kind == registry.RemoveAlias && partner == 0:
+		return done("%s names no partner at vault %s", value, c.vault), nil
+	case c.kind == registry.RemoveAlias:
 		a.Partner = 0
 	case a.Partner == 0 || a.Value == (common.Hash{}):
 		return refused("the command names no partner or no value"), nil
 	case partner == a.Partner:
-		return done("%s names partner %d at vault %s already", value, partner, c.Vault), nil
+		return done("%s names partner %d at vault %s already", value, partner, c.vault), nil
 	case partner != 0:
-		return refused("%s names partner %d at vault %s: remove that alias first", value, partner, c.Vault), nil
-	case !r.writer.State.Mapped.Of(c.Vault).Description.Attributes():
-		return refused("the mapping of vault %s has no `attribution`, so no value of its logs needs an alias", c.Vault), nil
+		return refused("%s names partner %d at vault %s: remove that alias first", value, partner, c.vault), nil
+	case !r.writer.State.Mapped.Of(c.vault).Description.Attributes():
+		return refused("the mapping of vault %s has no `attribution`, so no value of its logs needs an alias", c.vault), nil
 	case len(known.GetAliases()) >= mapping.MaxAliases:
-		return refused("vault %s has %d aliases, and can have no more", c.Vault, mapping.MaxAliases), nil
+		return refused("vault %s has %d aliases, and can have no more", c.vault, mapping.MaxAliases), nil
 	}
-	fact, next := writer.VaultFact(mapping.WithAlias(known, a.Value, a.Partner)), *r.writer.State.CoverageOf(c.Vault)
+	fact, next := writer.VaultFact(mapping.WithAlias(known, a.Value, a.Partner)), *r.writer.State.CoverageOf(c.vault)
 	next.Introduced = fact
 	if err := r.writer.Commit(ctx,
 		&writer.Change{Units: [][]*event.Record{{fact}}, Covered: []writer.Coverage{next}}); err != nil {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/ingest/writer"
@@ -22,57 +21,22 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Command is an operator's command about a vault.
-type Command struct {
-	ID    int64
-	Kind  string // registry.RemoveVault or one of the kinds after it
-	Vault common.Address
-	// Argument is the vault to add (Config.Encode), or the alias (Alias.Encode).
-	Argument string
+// command is an operator's command about a vault.
+type command struct {
+	id       int64
+	kind     string // registry.RemoveVault or one of the kinds after it
+	vault    common.Address
+	argument []byte // the vault to add (Config.Encode), or the alias (Alias.Encode)
 }
 
 // Outcome is the result of a command: registry.CommandDone or CommandRefused, and a sentence.
 type Outcome struct{ Is, Detail string }
 
-// Commands is the queue of operators' commands for ingest, in order.
+// Commands is the queue of operators' commands for ingest, in order: that of *db.Queries, in PostgreSQL.
 type Commands interface {
-	// Pending returns the commands without an outcome.
-	Pending(ctx context.Context) ([]Command, error)
-	Finish(ctx context.Context, id int64, o Outcome) error
-}
-
-// registryCommands is the queue in PostgreSQL.
-type registryCommands struct {
-	q       *db.Queries
-	chainID uint64
-}
-
-// Queue returns the queue of a chain in PostgreSQL; nil without a registry.
-func Queue(pool *pgxpool.Pool, chainID uint64) Commands {
-	if pool == nil {
-		return nil
-	}
-	return registryCommands{db.New(pool), chainID}
-}
-
-func (r registryCommands) Pending(ctx context.Context) ([]Command, error) {
-	rows, err := r.q.PendingVaultCommands(ctx, int64(r.chainID))
-	if err != nil {
-		return nil, fmt.Errorf("read the commands about vaults: %w", err)
-	}
-	var out []Command
-	for _, row := range rows {
-		out = append(out, Command{row.ID, row.Kind, common.BytesToAddress(row.Vault), string(row.Argument)})
-	}
-	return out, nil
-}
-
-func (r registryCommands) Finish(ctx context.Context, id int64, o Outcome) error {
-	if err := r.q.FinishVaultCommand(ctx,
-		db.FinishVaultCommandParams{ID: id, Outcome: o.Is, Detail: o.Detail}); err != nil {
-		return fmt.Errorf("write the outcome of command %d: %w", id, err)
-	}
-	return nil
+	// PendingVaultCommands returns the commands of a chain without an outcome.
+	PendingVaultCommands(ctx context.Context, chainID int64) ([]db.PendingVaultCommandsRow, error)
+	FinishVaultCommand(ctx context.Context, outcome db.FinishVaultCommandParams) error
 }
 
 const (
@@ -85,11 +49,12 @@ const (
 // inbox passes commands to the session, so that the session never waits for PostgreSQL, and passes their outcomes back.
 // If an outcome is lost, the command runs again, which changes nothing more.
 type inbox struct {
-	from Commands
-	log  *slog.Logger
+	from    Commands
+	chainID uint64
+	log     *slog.Logger
 
 	mu      sync.Mutex
-	waiting []Command
+	waiting []command
 	ended   map[int64]Outcome // not written yet
 	failing bool
 }
@@ -126,13 +91,14 @@ func (b *inbox) exchange(ctx context.Context) error {
 	ended := maps.Clone(b.ended)
 	b.mu.Unlock()
 	for id, o := range ended {
-		if err := b.from.Finish(ctx, id, o); err != nil {
-			return err
+		result := db.FinishVaultCommandParams{ID: id, Outcome: o.Is, Detail: o.Detail}
+		if err := b.from.FinishVaultCommand(ctx, result); err != nil {
+			return fmt.Errorf("write the outcome of command %d: %w", id, err)
 		}
 	}
-	pending, err := b.from.Pending(ctx)
+	pending, err := b.from.PendingVaultCommands(ctx, int64(b.chainID))
 	if err != nil {
-		return err
+		return fmt.Errorf("read the commands about vaults: %w", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,14 +108,14 @@ func (b *inbox) exchange(ctx context.Context) error {
 	b.waiting = nil
 	for _, c := range pending {
 		if _, known := b.ended[c.ID]; !known { // it ended while they were read
-			b.waiting = append(b.waiting, c)
+			b.waiting = append(b.waiting, command{c.ID, c.Kind, common.BytesToAddress(c.Vault), c.Argument})
 		}
 	}
 	return nil
 }
 
 // next returns the oldest pending command.
-func (b *inbox) next() (c Command, ok bool) {
+func (b *inbox) next() (c command, ok bool) {
 	if b == nil {
 		return c, false
 	}
@@ -162,13 +128,13 @@ func (b *inbox) next() (c Command, ok bool) {
 }
 
 // end notes the outcome of the oldest command.
-func (b *inbox) end(c Command, o Outcome) {
-	b.log.Info("command about a vault", "command", c.ID, "kind", c.Kind, "vault", c.Vault, "outcome", o.Is, "detail",
+func (b *inbox) end(c command, o Outcome) {
+	b.log.Info("command about a vault", "command", c.id, "kind", c.kind, "vault", c.vault, "outcome", o.Is, "detail",
 		o.Detail)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ended[c.ID] = o
-	if len(b.waiting) > 0 && b.waiting[0].ID == c.ID {
+	b.ended[c.id] = o
+	if len(b.waiting) > 0 && b.waiting[0].id == c.id {
 		b.waiting = b.waiting[1:]
 	}
 }
@@ -176,7 +142,7 @@ func (b *inbox) end(c Command, o Outcome) {
 // Receive reads the operators' commands until ctx ends or stop is called, which returns when the last outcomes are
 // written. Receive returns after the first read, because a command may make space for a vault of chain.vaults.
 func (r *Registrar) Receive(ctx context.Context, from Commands) (stop func()) {
-	r.inbox = &inbox{from: from, log: r.log, ended: map[int64]Outcome{}}
+	r.inbox = &inbox{from: from, chainID: r.writer.ChainID, log: r.log, ended: map[int64]Outcome{}}
 	r.inbox.look(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	var stopped sync.WaitGroup
@@ -193,19 +159,19 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 		return false, false, nil
 	}
 	var o Outcome
-	ended, calls := true, c.Kind == registry.RestoreVault || c.Kind == registry.AddVault
+	ended, calls := true, c.kind == registry.RestoreVault || c.kind == registry.AddVault
 	able := 1+r.nodes.Ready(n) >= r.nodes.Agreement // otherwise its calls fail because of an outage or a rate limit
-	switch c.Kind {
+	switch c.kind {
 	case registry.RemoveVault:
-		o, err = r.remove(ctx, c.Vault)
+		o, err = r.remove(ctx, c.vault)
 	case registry.RestoreVault:
-		o, err = r.restoreVault(ctx, n, tip, c.Vault)
+		o, err = r.restoreVault(ctx, n, tip, c.vault)
 	case registry.AddVault:
 		o, err = r.add(ctx, n, tip, c)
 	case registry.SetAlias, registry.RemoveAlias, registry.SendEarlier:
 		o, ended, err = r.obeyAlias(ctx, c)
 	default:
-		o = refused("this navlog does not know the command %q: start a newer version", c.Kind)
+		o = refused("this navlog does not know the command %q: start a newer version", c.kind)
 	}
 	if err != nil && calls && able && ctx.Err() == nil && !errors.Is(err, writer.ErrCommit) && r.fails(c) {
 		o, err = refused("the nodes failed in %d attempts: %v; run the command again when they respond", attemptsEnough, err),
@@ -223,9 +189,9 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 const attemptsEnough = 10
 
 // fails counts a failed attempt of the oldest command, and reports whether there were enough.
-func (r *Registrar) fails(c Command) bool {
-	if r.failing.command != c.ID {
-		r.failing.command, r.failing.attempts = c.ID, 0
+func (r *Registrar) fails(c command) bool {
+	if r.failing.command != c.id {
+		r.failing.command, r.failing.attempts = c.id, 0
 	}
 	r.failing.attempts++
 	return r.failing.attempts >= attemptsEnough
@@ -265,8 +231,8 @@ func (r *Registrar) remove(ctx context.Context, address common.Address) (o Outco
 
 // add appends the record of a vault, which need not be in chain.vaults. It is read like a late vault, and the next
 // generation includes it. To repeat it changes nothing.
-func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c Command) (o Outcome, err error) {
-	v, err := decodeVault(c.Argument)
+func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c command) (o Outcome, err error) {
+	v, err := decodeVault(c.argument)
 	if err != nil {
 		return refused("the command cannot be read: %v", err), nil
 	}
@@ -284,8 +250,8 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c Com
 		r.keep(&v, have)
 	}
 	switch {
-	case v.Address != c.Vault:
-		return refused("the command is about vault %s and describes vault %s", c.Vault, v.Address), nil
+	case v.Address != c.vault:
+		return refused("the command is about vault %s and describes vault %s", c.vault, v.Address), nil
 	case have != nil && have.Removed:
 		return refused("vault %s was removed: restore it with `navlog vault restore`", v.Address), nil
 	case have != nil && !sameSources(v.Sources, r.sourcesOf(v.Address)):

@@ -87,5 +87,6 @@ func Faults(all []Config) (faults []error) {
 				len(v.Name), maxLabel))
 		}
 	}
-	return append(faults, mappingFaults(all)...)
+	_, others := read(all)
+	return append(faults, others...)
 }

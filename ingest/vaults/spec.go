@@ -159,9 +159,8 @@ func readMapping(name string) (preset string, canonical []byte, err error) {
 	return m.Name, canonical, err
 }
 
-// mappingFaults reports every mistake in the mappings and sources of vaults.
-func mappingFaults(all []Config) (faults []error) {
-	var specs []*Spec
+// read returns the configured vaults, and every mistake in their mappings and sources.
+func read(all []Config) (set Set, faults []error) {
 	for i, v := range all {
 		s, err := v.spec()
 		if err != nil {
@@ -170,15 +169,15 @@ func mappingFaults(all []Config) (faults []error) {
 			}
 			s = &Spec{}
 		}
-		for j, other := range specs {
+		for j, other := range set {
 			if a := overlap(s.Sources, other.Sources); a != nil {
 				faults = append(faults, fmt.Errorf("chain.vaults[%d] and chain.vaults[%d] share the contract %s, and no topic "+
 					"distinguishes their logs", j, i, a))
 			}
 		}
-		specs = append(specs, s)
+		set = append(set, vault{common.HexToAddress(v.Address), max(1, v.StartBlock), v.Name, s})
 	}
-	return faults
+	return set, faults
 }
 
 // overlap returns a contract that both share and whose logs could belong to either; nil for none.
@@ -192,15 +191,9 @@ func overlap(a, b []mapping.Source) *common.Address {
 }
 
 // Read returns the configured vaults, ready to use.
-func Read(all []Config) (out Set, err error) {
-	for _, v := range all {
-		s, err := v.spec()
-		if err != nil {
-			return nil, fmt.Errorf("vault %s: %w", v.Address, err)
-		}
-		out = append(out, vault{common.HexToAddress(v.Address), max(1, v.StartBlock), v.Name, s})
-	}
-	return out, nil
+func Read(all []Config) (Set, error) {
+	set, faults := read(all)
+	return set, errors.Join(faults...)
 }
 
 // FirstBlock returns the lowest start block.
@@ -249,9 +242,9 @@ func (v Config) Encode() (string, error) {
 }
 
 // decodeVault is the inverse of Encode.
-func decodeVault(argument string) (vault, error) {
+func decodeVault(argument []byte) (vault, error) {
 	v := vault{Spec: &Spec{}}
-	if err := json.Unmarshal([]byte(argument), &v); err != nil {
+	if err := json.Unmarshal(argument, &v); err != nil {
 		return vault{}, err
 	}
 	if err := errors.Join(v.tooLong()...); err != nil {

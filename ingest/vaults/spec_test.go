@@ -36,7 +36,7 @@ func TestTextsOfACommandFitIntoARecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = decodeVault(string(argument))
+		_, err = decodeVault(argument)
 		if c.fault == "" && err != nil || c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
 			t.Errorf("%s: %v, want %q", name, err, c.fault)
 		}
