@@ -29,6 +29,7 @@ import (
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
@@ -402,7 +403,7 @@ func TestFrozenThatStandsBy(t *testing.T) {
 	first.status.Note(func(st *status.Status) {
 		st.FinalWarning, st.AttendWarning, st.ProofWarning, st.ReceiptsWarning = "a", "b", "c", "d"
 		st.Disproven, st.DisprovenAt, st.ProvenTo = "e", 7, 6
-		st.LateVaults = []status.LateVault{{Address: "0x1"}}
+		st.LateVaults = []registry.LateVault{{Address: "0x1"}}
 	})
 	r.config.Standby = 0
 	second := r.start()

@@ -14,6 +14,7 @@ import (
 	"github.com/navlog/navlog/ingest/status"
 	"github.com/navlog/navlog/ingest/writer"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
@@ -23,9 +24,9 @@ import (
 func (c *Catchup) Step(ctx context.Context, v *follow.View, pause bool) (more bool, err error) {
 	head := c.writer.State.Head.Number
 	late := slices.DeleteFunc(c.writer.State.Indexed(), func(v writer.Coverage) bool { return v.To >= head })
-	var shown []status.LateVault
+	var shown []registry.LateVault
 	for _, v := range late {
-		shown = append(shown, status.LateVault{Address: v.Address.Hex(), CoveredTo: v.To, Reason: c.reason})
+		shown = append(shown, registry.LateVault{Address: v.Address.Hex(), CoveredTo: v.To, Reason: c.reason})
 	}
 	c.status.Note(func(st *status.Status) { st.LateVaults = shown })
 	if pause || len(late) == 0 || time.Now().Before(c.Again) {

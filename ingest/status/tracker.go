@@ -41,7 +41,7 @@ type Status struct {
 	// VaultWarnings name the vaults about which chain.vaults and the log disagree.
 	VaultWarnings []registry.VaultWarning `json:"vaultWarnings,omitempty"`
 	// LateVaults are behind the head, which the others follow meanwhile.
-	LateVaults []LateVault `json:"lateVaults,omitempty"`
+	LateVaults []registry.LateVault `json:"lateVaults,omitempty"`
 	// ReferralBlock is the last block whose referrals were published.
 	ReferralBlock uint64    `json:"referralBlock"`
 	Time          time.Time `json:"time"`
@@ -61,13 +61,6 @@ type Status struct {
 	Unfit           string `json:"-"` // why the log, the chain or the configuration does not let a standby write
 	// for vaults whose NAV is sampled only from a block after their start
 	Sampling []registry.VaultWarning `json:"-"`
-}
-
-// LateVault is a vault whose history is still being read.
-type LateVault struct {
-	Address   string `json:"address"`
-	CoveredTo uint64 `json:"coveredTo"`        // last block of the vault that is in the log
-	Reason    string `json:"reason,omitempty"` // why it does not continue
 }
 
 // Tracker collects the status and the metrics of a running ingest from all parts of it. It is safe for concurrent use.

@@ -73,7 +73,8 @@ type ProgramStatus struct {
 // LateVault is a vault whose history is still being read.
 type LateVault struct {
 	Address   string `json:"address"`
-	CoveredTo uint64 `json:"coveredTo"` // the log has its history up to this block
+	CoveredTo uint64 `json:"coveredTo"`        // the log has its history up to this block
+	Reason    string `json:"reason,omitempty"` // why it does not continue
 }
 
 // VaultWarning is a program's warning about one vault.
