@@ -176,7 +176,7 @@ func (i *Ingest) prepare(ctx context.Context) error {
 // topics is the chain's log in Kafka.
 func (i *Ingest) topics() writer.Log { return writer.Log{ChainID: i.config.ID, Kafka: i.kafka} }
 
-// reachWithin is the time limit for the first response of Kafka before a session.
+// reachWithin is the time limit for the first response of Kafka before a session, and to a standby.
 const reachWithin = 5 * time.Second
 
 func (i *Ingest) ensureTopics(ctx context.Context) error {

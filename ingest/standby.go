@@ -77,7 +77,8 @@ func (i *Ingest) standBy(ctx context.Context) error {
 	heard := time.Now() // when the writer, or an error of Kafka, was last heard of
 	able := heard       // when the writer last had a node, or this ingest could not have taken over
 	for served, waiting := false, false; ; {
-		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
+		// A new client also has to connect, which can take longer than a short config.Standby, again and again.
+		bounded, cancel := context.WithTimeout(ctx, max(i.config.Standby, reachWithin))
 		beat, err := i.newestBeat(bounded, client)
 		cancel()
 		if err == nil && beat != "" && beat != last {

@@ -267,7 +267,7 @@ func TestStandbyLooksForBrokersAgain(t *testing.T) {
 	second.mu.Lock() // it accepts connections and is silent
 	responds := sync.OnceFunc(second.mu.Unlock)
 	t.Cleanup(responds)
-	r.config.Standby = time.Second
+	r.config.Standby = 100 * time.Millisecond // less than it can take to connect
 	r.kafka.Brokers = []string{first.Addr, second.listener.Addr().String()}
 	i := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
 	if up, down, err := i.kafka.Reach(r.ctx, time.Minute); err != nil || len(up) != 1 || len(down) > 0 {
