@@ -20,20 +20,15 @@ type Window struct{ entries []chainlog.Entry }
 // Apply folds the next record of the log into the window.
 func (w *Window) Apply(e chainlog.Entry) {
 	if original := e.GetRetracts(); original != 0 {
-		w.remove(original)
+		i, found := slices.BinarySearchFunc(w.entries, original,
+			func(e chainlog.Entry, seq uint64) int { return cmp.Compare(e.GetSeq(), seq) })
+		if found { // otherwise it was dropped before the window began
+			w.entries = slices.Delete(w.entries, i, i+1)
+		}
 		return
 	}
 	if _, ofBlock := BlockOf(e.Record); ofBlock {
 		w.entries = append(w.entries, e)
-	}
-}
-
-// remove drops a record that was retracted. One that is missing was dropped before the window began.
-func (w *Window) remove(seq uint64) {
-	i, found := slices.BinarySearchFunc(w.entries, seq,
-		func(e chainlog.Entry, seq uint64) int { return cmp.Compare(e.GetSeq(), seq) })
-	if found {
-		w.entries = slices.Delete(w.entries, i, i+1)
 	}
 }
 
