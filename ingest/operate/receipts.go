@@ -376,8 +376,8 @@ func (p *Receipts) judge(ctx context.Context, n *rpc.Node, b *held) error {
 const callsOfReceipts = 2
 
 // prove proves a block by one endpoint: that logs are those of these vaults in the block with this hash. It returns a
-// *Finding if they are not, or if the endpoint cannot prove it. A log that no receipts root covers is not wrong, because
-// whether it is right cannot be determined; that is only found if nothing else differs.
+// *Finding if they are not, or if the endpoint cannot prove it. If nothing differs, a block with a log that no receipts
+// root covers cannot be proven, because it is unknown whether that log is right.
 func (l Log) prove(ctx context.Context, n *rpc.Node, number uint64, hash common.Hash, vaults []common.Address,
 	logs []digest) error {
 	var block *chainproof.Block
