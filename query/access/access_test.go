@@ -40,6 +40,7 @@ func TestClientIP(t *testing.T) {
 		{"[::ffff:1.2.3.4]:5", "1.2.3.4", false, nil},
 		{"[2001:db8:1:2:3:4:5:6]:5", "2001:db8:1:2::", false, nil},
 		{"[fd00::1]:5", "2001:db8::", false, x("2001:db8::9")},
+		{"[fd00::1%eth0]:5", "2001:db8::", false, x("2001:db8::9")},
 		{"garbage", "invalid IP", false, nil},
 
 		// With a port, as Azure's gateways send it, and in other forms.
@@ -69,6 +70,12 @@ func TestClientIP(t *testing.T) {
 		{"10.0.0.1:5", "10.0.0.1", true, f("for=1.2.3.4, for=unknown")},
 		{"10.0.0.1:5", "10.0.0.1", true, f("for=1.2.3.4, proto=https")},
 		{"10.0.0.1:5", "10.0.0.1", true, f(`for="_hidden"`)},
+		{"10.0.0.1:5", "1.2.3.4", false, f(`for=6.6.6.6, for=1.2.3.4;host="\\"`)},
+		// A quote that the client leaves open does not hide what the proxy appends.
+		{"10.0.0.1:5", "1.2.3.4", false, f(`for=6.6.6.6;x=", for=1.2.3.4`)},
+		{"10.0.0.1:5", "1.2.3.4", false, f(`for=6.6.6.6;x="\, for=1.2.3.4;host="a, \"b\\"`)},
+		{"10.0.0.1:5", "2001:db8:1:2::", false, f(`for=6.6.6.6;x=", for="[2001:db8:1:2::1]:443"`)},
+		{"10.0.0.1:5", "10.0.0.2", true, f(`for=6.6.6.6;x=", for=10.0.0.2`)},
 		{"1.2.3.4:5", "1.2.3.4", false, f("for=9.9.9.9")},
 		// Forwarded: by the client
 		{"10.0.0.1:5", "9.9.9.9", false, http.Header{"Forwarded": {"for=6.6.6.6"}, "X-Forwarded-For": {"9.9.9.9"}}},

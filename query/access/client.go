@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/navlog/navlog/query/serve"
 )
 
 // Headers in which proxies name the client.
@@ -22,13 +24,7 @@ func (a *Access) clientIP(r *http.Request) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	ip := a.behind(at.Addr().Unmap(), r.Header)
-	if ip.Is6() {
-		if prefix, err := ip.WithZone("").Prefix(64); err == nil {
-			return prefix.Addr()
-		}
-	}
-	return ip
+	return serve.Prefixes(a.behind(at.Addr().Unmap(), r.Header))[0].Addr()
 }
 
 // behind returns the client for which a peer forwards a request, or the peer itself if it is not a trusted proxy.
@@ -83,20 +79,21 @@ func (a *Access) hops(h http.Header) (header string, hops []string) {
 	return Forwarded, hops
 }
 
-// splitQuoted splits a header at separators outside quotes.
+// splitQuoted splits a header at separators outside quotes. It begins at the end, so that a quote which the client has
+// left open hides nothing that a proxy has appended.
 func splitQuoted(s string, separator byte) (parts []string) {
-	quoted, from := false, 0
-	for i := 0; i < len(s); i++ {
-		switch {
-		case quoted && s[i] == '\\':
-			i++
-		case s[i] == '"':
+	quoted, end := false, len(s)
+	for i := len(s) - 1; i >= 0; i-- {
+		switch before := s[:i]; {
+		case s[i] == '"' && (len(before)-len(strings.TrimRight(before, `\`)))%2 == 0: // it is not escaped
 			quoted = !quoted
 		case s[i] == separator && !quoted:
-			parts, from = append(parts, s[from:i]), i+1
+			parts, end = append(parts, s[i+1:end]), i
 		}
 	}
-	return append(parts, s[from:])
+	parts = append(parts, s[:end])
+	slices.Reverse(parts)
+	return parts
 }
 
 // parseHop parses an address as proxies write it: with or without a port, brackets, quotes and a zone. "unknown" and
@@ -143,7 +140,7 @@ func (a *Access) warnOfHop(peer netip.Addr, hop string) {
 	})
 }
 
-// Trusted reports whether an address belongs to one of the operator's proxies.
+// Trusted reports whether an address belongs to one of the operator's proxies. Networks have no zones.
 func (a *Access) Trusted(ip netip.Addr) bool {
-	return slices.ContainsFunc(a.Proxies, func(p netip.Prefix) bool { return p.Contains(ip) })
+	return slices.ContainsFunc(a.Proxies, func(p netip.Prefix) bool { return p.Contains(ip.WithZone("")) })
 }
