@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -109,7 +110,7 @@ func TestPartnerRateLimit(t *testing.T) {
 		for name, want := range map[string]string{
 			"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": fmt.Sprint(n), "RateLimit-Policy": `"partner";q=5;w=60`,
 			"RateLimit":         fmt.Sprintf(`"partner";r=%d;t=60`, n),
-			"X-RateLimit-Reset": fmt.Sprint(w.clock.now().Add(time.Minute).Unix()),
+			"X-RateLimit-Reset": fmt.Sprint(w.clock.now().Add(time.Minute + time.Second - 1).Unix()),
 		} {
 			if got := r.Header().Get(name); r.Code != 200 || got != want {
 				t.Errorf("%d: %s is %q, should be %q", r.Code, name, got, want)
@@ -128,8 +129,13 @@ func TestPartnerRateLimit(t *testing.T) {
 	w.get(path, "x-api-key", other).Data(t)
 	w.get(path, "x-api-key", other).Failed(t, 429, "RATE_LIMITED")
 	w.clock.add(59 * time.Second) // a minute grants five, however they are spread
-	w.get(path, "x-api-key", first).Failed(t, 429, "RATE_LIMITED")
-	w.clock.add(time.Second)
+	r = w.get(path, "x-api-key", first)
+	r.Failed(t, 429, "RATE_LIMITED")
+	reset, err := strconv.ParseInt(r.Header().Get("X-RateLimit-Reset"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.clock.add(time.Unix(reset, 0).Sub(w.clock.now()))
 	w.get(path, "x-api-key", first).Data(t)
 	w.get("/api/v1/vaults").Data(t) // the public limit is off in this world
 }

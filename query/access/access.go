@@ -146,7 +146,8 @@ func (a *Access) charge(r *serve.Request, policy string, use quota) error {
 	h.Set("RateLimit", fmt.Sprintf(`"%s";r=%d;t=%d`, policy, use.remaining, seconds(use.reset)))
 	h.Set("X-RateLimit-Limit", strconv.Itoa(use.limit))
 	h.Set("X-RateLimit-Remaining", strconv.Itoa(use.remaining))
-	h.Set("X-RateLimit-Reset", strconv.FormatInt(a.Now().Add(use.reset).Unix(), 10))
+	end := a.Now().Add(use.reset + time.Second - time.Nanosecond) // a whole second, not before the end of the window
+	h.Set("X-RateLimit-Reset", strconv.FormatInt(end.Unix(), 10))
 	if use.ok {
 		return nil
 	}
