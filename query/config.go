@@ -169,7 +169,7 @@ func (c Config) Validate() error {
 		fault("http.forwardedHeader is %q and must be %s or %s", c.ForwardedHeader, access.XForwardedFor, access.Forwarded)
 	}
 	for _, proxy := range c.TrustedProxies {
-		if _, err := netip.ParsePrefix(proxy); err != nil {
+		if prefix, err := netip.ParsePrefix(proxy); err != nil || prefix.Addr().Is4In6() { // clients have IPv4 addresses
 			fault("http.trustedProxies holds %q, which is not a network such as 10.0.0.0/8", proxy)
 		}
 	}

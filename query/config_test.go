@@ -15,7 +15,7 @@ func TestConfigReportsEveryMistake(t *testing.T) {
 		t.Errorf("the defaults and a router are refused: %v", err)
 	}
 	bad := Config{Listen: "8080", Router: "0x12", PublicRateLimit: -1, PartnerRateLimit: 0,
-		TrustedProxies: []string{"10.0.0.0/8", "10.0.0.1"}, CacheBytes: -1, Concurrency: -1, ForwardedHeader: "Via",
+		TrustedProxies: []string{"10.0.0.0/8", "10.0.0.1", "::ffff:10.0.0.0/104"}, CacheBytes: -1, Concurrency: -1, ForwardedHeader: "Via",
 		PublicEngineTime: time.Millisecond, MaxConnections: 1, MaxConnectionsPerAddress: -1, ProofCallsPerDay: 1,
 		RequestTimeout: time.Hour, ReadTimeout: 0, WriteTimeout: time.Second, FileTimeout: 2 * time.Hour,
 		ShutdownTimeout: time.Second, Drain: time.Hour, ProofRPC: "node",
@@ -25,7 +25,8 @@ func TestConfigReportsEveryMistake(t *testing.T) {
 		t.Fatal("accepted")
 	}
 	for _, path := range []string{"http.listen", "http.router", "http.publicRateLimit", "http.partnerRateLimit",
-		`http.trustedProxies holds "10.0.0.1"`, "http.requestTimeout is 1h",
+		`http.trustedProxies holds "10.0.0.1"`, `http.trustedProxies holds "::ffff:10.0.0.0/104"`,
+		"http.requestTimeout is 1h",
 		"http.fileTimeout is 2h0m0s and must be 100ms to 60m", "http.readTimeout", "http.cacheBytes", "http.concurrency",
 		"longer than http.requestTimeout", "http.proofRpc is of (no URL)", "http.proofCallsPerSecond",
 		"http.proofCallsPerDay", "http.publicEngineTime is 1ms", `http.forwardedHeader is "Via"`, "http.maxConnections is 1",
@@ -35,8 +36,8 @@ func TestConfigReportsEveryMistake(t *testing.T) {
 			t.Errorf("%s is not mentioned in: %v", path, err)
 		}
 	}
-	if n := strings.Count(err.Error(), "\n") + 1; n != 21 {
-		t.Errorf("%d mistakes reported, want 21: %v", n, err)
+	if n := strings.Count(err.Error(), "\n") + 1; n != 22 {
+		t.Errorf("%d mistakes reported, want 22: %v", n, err)
 	}
 }
 
