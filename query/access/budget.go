@@ -9,30 +9,22 @@ import (
 	"github.com/navlog/navlog/query/serve"
 )
 
-// A prefix gets a multiple of the limit of one address. A site, an IPv6 /56 or /48, usually belongs to one customer,
-// though a carrier may give each of its phones a /64 of one. An IPv4 /24 may be 256 customers.
-const (
-	requestsOfSubnet = 4  // an IPv6 /56
-	requestsOfSite   = 16 // an IPv6 /48
-	requestsOfBlock  = 16 // an IPv4 /24
-	timeOfSubnet     = 2
-	timeOfSite       = 4
-	timeOfBlock      = 4
-)
-
-// requestsOf returns the limit of each prefix from that of one address.
-func requestsOf(perAddress int) func(netip.Prefix) int {
-	return func(prefix netip.Prefix) int {
-		return perAddress * serve.ByWidth(prefix, 1, requestsOfSubnet, requestsOfSite, requestsOfBlock)
-	}
+// requestsOf returns how many requests an address and the prefixes around it may send, as multiples of the limit of one
+// address. A site, an IPv6 /56 or /48, usually belongs to one customer, though a carrier may give each of its phones a
+// /64 of one. An IPv4 /24 may be 256 customers.
+func requestsOf(perAddress int) serve.Widths {
+	return serve.Widths{Address: perAddress, Subnet: 4 * perAddress, Site: 16 * perAddress, Block: 16 * perAddress}
 }
 
-// budget tracks how much engine time the requests of each address and prefix used. Used time decays at the rate of
+// timeOf is how many times the engine time of one address a prefix may use.
+var timeOf = serve.Widths{Address: 1, Subnet: 2, Site: 4, Block: 4}
+
+// engineTime tracks how much engine time the requests of each address and prefix used. Used time decays at the rate of
 // the budget, and a request is rejected while more than a minute's budget is used. A single request may overdraw the
 // budget; the resulting wait is never longer than half a minute.
-type budget struct {
+type engineTime struct {
+	access    *Access
 	perMinute time.Duration // per address
-	now       func() time.Time
 
 	mu    sync.Mutex
 	spent aging[netip.Prefix, spent] // what is forgotten has decayed
@@ -50,62 +42,50 @@ func (s spent) decayed(now time.Time, perMinute time.Duration) time.Duration {
 	return max(0, s.used-time.Duration(gone))
 }
 
-func newBudget(perMinute time.Duration, now func() time.Time) *budget {
-	return &budget{perMinute: perMinute, now: now,
+// EngineTime limits the engine time per minute that the requests of an address use. An IPv6 /56 gets twice as much, a
+// /48 and an IPv4 /24 four times as much.
+func (a *Access) EngineTime(perMinute time.Duration) serve.Budget {
+	return &engineTime{access: a, perMinute: perMinute,
 		spent: aging[netip.Prefix, spent]{every: 2 * time.Minute, maxKeys: maxAddresses}}
 }
 
-func (b *budget) of(prefix netip.Prefix) time.Duration {
-	return b.perMinute * time.Duration(serve.ByWidth(prefix, 1, timeOfSubnet, timeOfSite, timeOfBlock))
+func (e *engineTime) of(prefix netip.Prefix) time.Duration {
+	return e.perMinute * time.Duration(timeOf.Of(prefix))
+}
+
+// Afford implements serve.Budget.
+func (e *engineTime) Afford(client netip.Addr) error {
+	wait := e.wait(client)
+	if wait == 0 {
+		return nil
+	}
+	return e.access.refuse(limitEngineTime, wait, fmt.Sprintf(
+		"The requests of this address have used more than %s of the engine's time within a minute. Retry-After says when "+
+			"to come back.", e.perMinute))
 }
 
 // wait returns how long an address must wait until it has budget again, or 0 if it has some.
-func (b *budget) wait(client netip.Addr) (wait time.Duration) {
-	now := b.now()
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (e *engineTime) wait(client netip.Addr) (wait time.Duration) {
+	now := e.access.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, prefix := range serve.Prefixes(client) {
-		perMinute := b.of(prefix)
-		if over := b.spent.get(prefix).decayed(now, perMinute) - perMinute; over > 0 {
+		perMinute := e.of(prefix)
+		if over := e.spent.get(prefix).decayed(now, perMinute) - perMinute; over > 0 {
 			wait = max(wait, time.Duration(float64(over)/float64(perMinute)*float64(time.Minute)))
 		}
 	}
 	return wait
 }
 
-// charge deducts engine time from the budgets of an address and its prefixes.
-func (b *budget) charge(client netip.Addr, used time.Duration) {
-	now := b.now()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.spent.turn(now)
+// Charge implements serve.Budget: it deducts engine time from the budgets of an address and its prefixes.
+func (e *engineTime) Charge(client netip.Addr, used time.Duration) {
+	now := e.access.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.spent.turn(now)
 	for _, prefix := range serve.Prefixes(client) {
-		perMinute := b.of(prefix)
-		b.spent.recent[prefix] = spent{min(b.spent.get(prefix).decayed(now, perMinute)+used, perMinute*3/2), now}
+		perMinute := e.of(prefix)
+		e.spent.recent[prefix] = spent{min(e.spent.get(prefix).decayed(now, perMinute)+used, perMinute*3/2), now}
 	}
 }
-
-// EngineTime limits the engine time per minute that the requests of an address use. An IPv6 /56 gets twice as much, a
-// /48 and an IPv4 /24 four times as much.
-func (a *Access) EngineTime(perMinute time.Duration) serve.Budget {
-	return engineTime{a, newBudget(perMinute, func() time.Time { return a.Now() })}
-}
-
-type engineTime struct {
-	access *Access
-	budget *budget
-}
-
-// Afford implements serve.Budget.
-func (e engineTime) Afford(client netip.Addr) error {
-	wait := e.budget.wait(client)
-	if wait == 0 {
-		return nil
-	}
-	return e.access.refuse(limitEngineTime, wait, fmt.Sprintf(
-		"The requests of this address have used more than %s of the engine's time within a minute. Retry-After says when "+
-			"to come back.", e.budget.perMinute))
-}
-
-// Charge implements serve.Budget.
-func (e engineTime) Charge(client netip.Addr, used time.Duration) { e.budget.charge(client, used) }

@@ -60,9 +60,9 @@ func newLimiter[K comparable](maxKeys int, window time.Duration) *limiter[K] {
 
 // takeOf takes one request of an address, which also counts against its prefixes. The quota returned is that of the
 // address, or of the prefix that is exhausted.
-func takeOf(l *limiter[netip.Prefix], client netip.Addr, most func(netip.Prefix) int, now time.Time) (of quota) {
+func takeOf(l *limiter[netip.Prefix], client netip.Addr, most serve.Widths, now time.Time) (of quota) {
 	for i, prefix := range serve.Prefixes(client) {
-		q := l.take(prefix, most(prefix), now)
+		q := l.take(prefix, most.Of(prefix), now)
 		if i == 0 || !q.ok {
 			of = q
 		}

@@ -39,11 +39,8 @@ type Conns struct {
 	reading list.List // of *conn that have begun to send one, oldest first
 }
 
-// A prefix may have this many times perAddress connections.
-const (
-	connsOfSite  = 2 // an IPv6 /56 or /48
-	connsOfBlock = 4 // an IPv4 /24
-)
+// connsOf is how many times perAddress connections a prefix may have.
+var connsOf = Widths{1, 2, 2, 4}
 
 // NewConns limits connections to most in total and perAddress per address.
 func NewConns(most, perAddress int, reg prometheus.Registerer) *Conns {
@@ -145,7 +142,7 @@ func (c *Conns) take(raw net.Conn) net.Conn {
 		drop(e.Value.(*conn), "idle")
 	}
 	for _, prefix := range in.prefixes {
-		if c.of[prefix] < c.share(prefix) {
+		if c.of[prefix] < c.perAddress*connsOf.Of(prefix) {
 			continue
 		}
 		old, why := c.oldest(func(other *conn) bool { return slices.Contains(other.prefixes, prefix) })
@@ -188,10 +185,6 @@ func (c *Conns) counted(addr net.Addr) []netip.Prefix {
 		return nil
 	}
 	return Prefixes(at.Addr().Unmap())
-}
-
-func (c *Conns) share(prefix netip.Prefix) int {
-	return c.perAddress * ByWidth(prefix, 1, connsOfSite, connsOfSite, connsOfBlock)
 }
 
 // oldest returns the connection to close first among those without a request being handled, or nil if there is none.

@@ -9,12 +9,12 @@ import (
 
 // Access to a server's internals for tests.
 
-const (
-	LongPerAddress  = longPerAddress
-	LivePerAddress  = livePerAddress
-	FilesPerPartner = filesPerPartner
-	PostsPerPartner = postsPerPartner
+var (
+	LongPerAddress = longShares.Address
+	LivePerAddress = liveShares.Address
 )
+
+const PostsPerPartner = postsPerPartner
 
 // Occupy takes a slot for an address, and OccupyStream takes one for a long response.
 func (s *Server) Occupy(ctx context.Context, ip netip.Addr) (release func(), err error) {

@@ -15,8 +15,6 @@ const (
 	// maxFiles is how many files are sent at once, plus a quarter for partners. A file holds two pages of fileRows in
 	// memory, and an engine slot only while it reads one.
 	maxFiles = 12
-	// filesPerPartner is how many files are sent to one partner at once.
-	filesPerPartner = 3
 	// fileRows is how many rows of a list are read at once for a file.
 	fileRows = 4000
 )

@@ -10,20 +10,19 @@ import (
 )
 
 const (
-	// maxLive is how many live responses are open at once. Many browsers may be behind one address, but the shares
-	// are small enough that a few addresses cannot take all places.
-	maxLive        = 2000
-	livePerAddress = 100
-	livePerSite    = 200
-	livePerBlock   = 400
+	// maxLive is how many live responses are open at once.
+	maxLive = 2000
 	// maxCatchUps is how many live responses may hold what they read to catch up, of up to 0.75 MiB each. A client that
 	// receives MinRate takes it within a minute.
-	maxCatchUps       = 32
-	catchUpPerAddress = 4
-	catchUpPerSite    = 6
-	catchUpPerBlock   = 8
+	maxCatchUps = 32
 	// heartbeat is the longest silence on a live connection: proxies close silent ones.
 	heartbeat = 15 * time.Second
+)
+
+// Many browsers may be behind one address, but the shares are small enough that a few addresses cannot take all places.
+var (
+	liveShares    = shares{Widths: Widths{100, 200, 200, 400}}
+	catchUpShares = shares{Widths: Widths{4, 6, 6, 8}}
 )
 
 // chunks are buffers in which pieces are joined. All streams send each block at the same time, but only some of them

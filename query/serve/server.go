@@ -122,16 +122,12 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	refused := s.metrics.refused.Inc
 	s.slots = newEngine(orDefault(concurrency), s.metrics)
 	s.streams, s.files = newSlots(maxStreams, 0, refused), newSlots(maxFiles, forPartners(maxFiles), refused)
-	s.streams.share = shares{partner: filesPerPartner, address: longPerAddress, site: longPerSite, block: longPerBlock}
-	s.files.share = s.streams.share
+	s.streams.share, s.files.share = longShares, longShares
 	s.posts = newSlots(maxPosts, forPartners(maxPosts), refused)
 	s.posts.share.partner = postsPerPartner
 	s.reading = newSlots(maxReading, 0, refused)
-	s.lives = newSlots(maxLive, 0, refused)
-	s.lives.share = shares{address: livePerAddress, site: livePerSite, block: livePerBlock}
-	s.catchUps = newSlots(maxCatchUps, 0, refused)
-	s.catchUps.share = shares{address: catchUpPerAddress, site: catchUpPerSite, block: catchUpPerBlock}
-	s.catchUps.patience = waitForExpensive
+	s.lives, s.catchUps = newSlots(maxLive, 0, refused), newSlots(maxCatchUps, 0, refused)
+	s.lives.share, s.catchUps.share, s.catchUps.patience = liveShares, catchUpShares, waitForExpensive
 	s.ending, s.end = context.WithCancel(context.Background())
 	return s
 }

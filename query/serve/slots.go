@@ -66,18 +66,25 @@ func Prefixes(ip netip.Addr) []netip.Prefix {
 	return prefixes
 }
 
-// ByWidth returns the limit of a prefix: an IPv6 /56 is a subnet, a /48 a site, and an IPv4 /24 a block. Any other
-// prefix is one address.
-func ByWidth(prefix netip.Prefix, address, subnet, site, block int) int {
+// Widths are the limits of an address and of the prefixes around it.
+type Widths struct {
+	Address int // an IPv4 address, an IPv6 /64
+	Subnet  int // an IPv6 /56
+	Site    int // an IPv6 /48
+	Block   int // an IPv4 /24, which may be 256 customers
+}
+
+// Of returns the limit of a prefix.
+func (w Widths) Of(prefix netip.Prefix) int {
 	switch prefix.Bits() {
 	case 56:
-		return subnet
+		return w.Subnet
 	case 48:
-		return site
+		return w.Site
 	case 24:
-		return block
+		return w.Block
 	}
-	return address
+	return w.Address
 }
 
 // member takes turns with others: a partner, an address, or a prefix of addresses, or all live responses together.
@@ -106,21 +113,20 @@ func (h holder) members() []member {
 // shares are the maximum numbers of slots that one member may hold.
 type shares struct {
 	partner int
-	address int // an IPv4 address, an IPv6 /64
-	site    int // an IPv6 /56 or /48
-	block   int // an IPv4 /24, which may be 256 customers
+	Widths
 }
 
 func (s shares) of(m member) int {
 	if m.partner != 0 {
 		return s.partner
 	}
-	return ByWidth(m.prefix, s.address, s.site, s.site, s.block)
+	return s.Of(m.prefix)
 }
 
 // halves limits each member to half, and an IPv4 /24 to three quarters.
 func halves(forAll, all int) shares {
-	return shares{partner: half(all), address: half(forAll), site: half(forAll), block: max(half(forAll), forAll*3/4)}
+	n := half(forAll)
+	return shares{half(all), Widths{n, n, n, max(n, forAll*3/4)}}
 }
 
 // half returns half of n, rounded up.

@@ -18,17 +18,15 @@ import (
 const (
 	// maxStreams is how many long responses are sent at once. Those that are finished first have up to 8 MiB.
 	maxStreams = 12
-	// longPerAddress, longPerSite and longPerBlock are how many long responses, and how many files, are sent at once
-	// to one address, to an IPv6 /56 or /48, and to an IPv4 /24.
-	longPerAddress = 2
-	longPerSite    = 3
-	longPerBlock   = 4
 	// longBody is the length of a finished body above which it is a long response. Connections are the limit for how
 	// many shorter ones clients can make the program hold.
 	longBody = 256 << 10
 	// StreamChunk is the size of the pieces in which a long response is sent.
 	StreamChunk = 64 << 10
 )
+
+// longShares are how many long responses, and how many files, are sent at once to a partner, an address or a prefix.
+var longShares = shares{3, Widths{2, 3, 3, 4}}
 
 // stream sends a response while it is made. RequestTimeout applies until the first byte, and limit to all of it,
 // however the client spreads its reading. Once a piece was sent, an error can only be signalled by closing the
