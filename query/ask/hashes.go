@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	_ "embed"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -16,10 +17,15 @@ var (
 	sqlLiveHashes string
 )
 
-type ofHashes struct {
+// Logs selects logs by their blocks and seqs.
+type Logs struct {
 	Blocks []uint64 `ask:"blocks"`
 	Seqs   []uint64 `ask:"seqs"`
-	_      struct{} `reads:"-"` // a record never changes
+}
+
+type ofHashes struct {
+	Logs
+	_ struct{} `reads:"-"` // a record never changes
 }
 
 type hashRow struct {
@@ -32,36 +38,42 @@ var hashes = New[ofHashes, hashRow](sqlHashes)
 // Log identifies a log by its seq, together with the number of its block.
 type Log struct{ Seq, Block uint64 }
 
-// BlockHashes returns the block hash of each event, in order; of returns the log of an event. A missing hash is an
-// internal error.
+// LogsOf selects the logs of events of which those of a block are adjacent; of returns the log of an event.
+func LogsOf[E any](events []E, of func(*E) Log) (logs Logs) {
+	for i := range events {
+		l := of(&events[i])
+		logs.Blocks, logs.Seqs = append(logs.Blocks, l.Block), append(logs.Seqs, l.Seq)
+	}
+	logs.Blocks = slices.Compact(logs.Blocks)
+	return logs
+}
+
+// BlockHashes returns the block hash of each event, in order, as LogsOf does. A missing hash is an internal error.
 func BlockHashes[E any](ctx context.Context, p *Pin, events []E, of func(*E) Log) ([]common.Hash, error) {
 	if len(events) == 0 {
 		return nil, nil
 	}
-	logs := make([]Log, len(events))
-	var args ofHashes
-	for i := range events {
-		logs[i] = of(&events[i])
-		if i == 0 || logs[i].Block != logs[i-1].Block {
-			args.Blocks = append(args.Blocks, logs[i].Block)
-		}
-		args.Seqs = append(args.Seqs, logs[i].Seq)
-	}
-	rows, err := hashes.Rows(ctx, p, args)
+	logs := LogsOf(events, of)
+	rows, err := hashes.Rows(ctx, p, ofHashes{Logs: logs})
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[uint64]common.Hash, len(rows))
-	for _, r := range rows {
-		known[r.Seq] = r.Hash
+	return inOrder(logs.Seqs, rows, func(r *hashRow) (uint64, common.Hash) { return r.Seq, r.Hash })
+}
+
+// inOrder returns the hash of each log, from rows in any order.
+func inOrder[K comparable, R any](logs []K, rows []R, of func(*R) (K, common.Hash)) ([]common.Hash, error) {
+	known := make(map[K]common.Hash, len(rows))
+	for i := range rows {
+		log, hash := of(&rows[i])
+		known[log] = hash
 	}
 	out := make([]common.Hash, len(logs))
-	for i, l := range logs {
-		hash, ok := known[l.Seq]
-		if !ok {
-			return nil, state.Wrong("the table events has no record %d of a log", l.Seq)
+	for i, log := range logs {
+		var ok bool
+		if out[i], ok = known[log]; !ok {
+			return nil, state.Wrong("the table events has no log %+v", log)
 		}
-		out[i] = hash
 	}
 	return out, nil
 }
@@ -72,9 +84,13 @@ type ofHeights struct {
 }
 
 type placeHash struct {
-	Block    uint64      `ch:"block"`
-	LogIndex uint32      `ch:"log_index"`
-	Hash     common.Hash `ch:"hash"`
+	inChain
+	Hash common.Hash `ch:"hash"`
+}
+
+type inChain struct {
+	Block    uint64 `ch:"block"`
+	LogIndex uint32 `ch:"log_index"`
 }
 
 var liveHashes = New[ofHeights, placeHash](sqlLiveHashes)
@@ -85,30 +101,15 @@ func LiveBlockHashes(ctx context.Context, p *Pin, places []Place) ([]common.Hash
 		return nil, nil
 	}
 	var args ofHeights
+	logs := make([]inChain, len(places))
 	for i := range places {
-		if i == 0 || places[i].Block != places[i-1].Block {
-			args.Blocks = append(args.Blocks, places[i].Block)
-		}
+		logs[i] = inChain{places[i].Block, places[i].LogIndex}
+		args.Blocks = append(args.Blocks, places[i].Block)
 	}
+	args.Blocks = slices.Compact(args.Blocks)
 	rows, err := liveHashes.Rows(ctx, p, args)
 	if err != nil {
 		return nil, err
 	}
-	type at struct {
-		block uint64
-		log   uint32
-	}
-	known := make(map[at]common.Hash, len(rows))
-	for _, r := range rows {
-		known[at{r.Block, r.LogIndex}] = r.Hash
-	}
-	out := make([]common.Hash, len(places))
-	for i, place := range places {
-		hash, ok := known[at{place.Block, place.LogIndex}]
-		if !ok {
-			return nil, state.Wrong("the table events has no log %d of block %d", place.LogIndex, place.Block)
-		}
-		out[i] = hash
-	}
-	return out, nil
+	return inOrder(logs, rows, func(r *placeHash) (inChain, common.Hash) { return r.inChain, r.Hash })
 }

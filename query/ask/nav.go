@@ -42,8 +42,12 @@ var VaultEvents = NewPage[OfVault, VaultEvent]("vault_events", sqlVaultEvents, N
 // NAV is the newest NAV update of a vault, with the price per share with 18 decimals, assets and supply in native
 // units, and the time in Unix seconds.
 type NAV struct {
-	Block, LogIndex, Time    uint64
-	PerShare, Assets, Supply *big.Int
+	Block    uint64  `ch:"valued_block"`
+	LogIndex uint32  `ch:"valued_log"`
+	Time     uint32  `ch:"valued_ts"`
+	PerShare big.Int `ch:"nav"`
+	Assets   big.Int `ch:"assets"`
+	Supply   big.Int `ch:"shares"`
 }
 
 // NewestNavs returns the newest NAV update of each vault of the pin, or nil if it has none.

@@ -34,30 +34,13 @@ type ofSteps struct {
 type stepRow struct {
 	Signed
 	Part
-	Owner       common.Address `ch:"owner"`
-	Scope       common.Address `ch:"scope"`
-	User        common.Address `ch:"user"`
-	From        uint64         `ch:"block"`
-	Key         big.Int        `ch:"key"`
-	Time        uint32         `ch:"ts"`
-	Deposits    uint64         `ch:"deposits"`
-	Deposited   big.Int        `ch:"deposited"`
-	Requests    uint64         `ch:"requests"`
-	Estimated   big.Int        `ch:"estimated"`
-	Claims      uint64         `ch:"claims"`
-	Claimed     big.Int        `ch:"claimed"`
-	Users       uint64         `ch:"users"`
-	Swept       uint64         `ch:"swept"`
-	SweptAssets big.Int        `ch:"swept_assets"`
-	SweptTo     uint64         `ch:"swept_to"`
-	Navs        uint64         `ch:"valuations"`
-	NavBlock    uint64         `ch:"valued_block"`
-	NavLog      uint32         `ch:"valued_log"`
-	NavTime     uint32         `ch:"valued_ts"`
-	Nav         big.Int        `ch:"nav"`
-	Assets      big.Int        `ch:"assets"`
-	Supply      big.Int        `ch:"shares"`
-	SweepTime   uint32         `ch:"swept_ts"`
+	Owner common.Address `ch:"owner"`
+	Scope common.Address `ch:"scope"`
+	User  common.Address `ch:"user"`
+	From  uint64         `ch:"block"`
+	Key   big.Int        `ch:"key"`
+	Time  uint32         `ch:"ts"`
+	Totals
 }
 
 var steps = New[ofSteps, stepRow](sqlTotals)
@@ -65,21 +48,27 @@ var steps = New[ofSteps, stepRow](sqlTotals)
 // Totals are the running totals of an owner in a scope at a block. readmodel.List documents owners and scopes.
 // Amounts are in native units.
 type Totals struct {
-	Deposits, Requests, Claims, Users, Swept uint64
-	Deposited, Estimated, Claimed            *big.Int
-	SweptAssets                              *big.Int
-	SweptTo                                  uint64 // the highest number that a sweep named
-	Navs                                     uint64 // NAV updates
-	Nav                                      NAV    // the newest of them; its block is 0 if there is none
-	LastSweep                                uint64 // Unix seconds, 0 if there was none
+	Deposits    uint64  `ch:"deposits"`
+	Deposited   big.Int `ch:"deposited"`
+	Requests    uint64  `ch:"requests"`
+	Estimated   big.Int `ch:"estimated"`
+	Claims      uint64  `ch:"claims"`
+	Claimed     big.Int `ch:"claimed"`
+	Users       uint64  `ch:"users"`
+	Swept       uint64  `ch:"swept"`
+	SweptAssets big.Int `ch:"swept_assets"`
+	SweptTo     uint64  `ch:"swept_to"`   // the highest number that a sweep named
+	LastSweep   uint32  `ch:"swept_ts"`   // Unix seconds, 0 if there was none
+	Navs        uint64  `ch:"valuations"` // NAV updates
+	NAV                 // the newest of them; its block is 0 if there is none
 }
 
 // NewestNav returns the newest NAV update of a vault, or nil if it has none.
 func (t *Totals) NewestNav() *NAV {
-	if t.Nav.Block == 0 {
+	if t.Block == 0 {
 		return nil
 	}
-	return &t.Nav
+	return &t.NAV
 }
 
 // The lists of vaults in responses leave vaults out. These functions report whether a list contains a vault, by the
@@ -102,12 +91,6 @@ func (t *Totals) Unswept() int64 { return int64(t.Deposits) - int64(t.Swept) }
 // Holding identifies the totals of an owner in a scope.
 type Holding struct{ Owner, Scope common.Address }
 
-// noTotals returns the totals of an unknown owner.
-func noTotals() *Totals {
-	return &Totals{Deposited: new(big.Int), Estimated: new(big.Int), Claimed: new(big.Int), SweptAssets: new(big.Int),
-		Nav: NAV{PerShare: new(big.Int), Assets: new(big.Int), Supply: new(big.Int)}}
-}
-
 // AllTotals are totals by owner and scope.
 type AllTotals map[Holding]*Totals
 
@@ -116,13 +99,13 @@ func (a AllTotals) Of(owner, scope common.Address) *Totals {
 	if t := a[Holding{owner, scope}]; t != nil {
 		return t
 	}
-	return noTotals()
+	return new(Totals)
 }
 
 // Sum adds up the totals of an owner over all vaults, or of one if vault is not nil. Users and swept amounts cannot
 // be added up, and are zero.
 func (a AllTotals) Sum(owner common.Address, vault *common.Address) *Totals {
-	sum := noTotals()
+	sum := new(Totals)
 	for h, t := range a {
 		if h.Owner != owner || h.Scope == (common.Address{}) || vault != nil && h.Scope != *vault {
 			continue
@@ -130,9 +113,9 @@ func (a AllTotals) Sum(owner common.Address, vault *common.Address) *Totals {
 		sum.Deposits += t.Deposits
 		sum.Requests += t.Requests
 		sum.Claims += t.Claims
-		sum.Deposited.Add(sum.Deposited, t.Deposited)
-		sum.Estimated.Add(sum.Estimated, t.Estimated)
-		sum.Claimed.Add(sum.Claimed, t.Claimed)
+		sum.Deposited.Add(&sum.Deposited, &t.Deposited)
+		sum.Estimated.Add(&sum.Estimated, &t.Estimated)
+		sum.Claimed.Add(&sum.Claimed, &t.Claimed)
 	}
 	return sum
 }
@@ -316,11 +299,11 @@ func validAt(rows []stepRow, block uint64) *Sums {
 		r := &rows[i]
 		at := step{r.List, Holding{r.Owner, r.Scope}, r.User, r.From, r.Key.Uint64()}
 		if sums[at] == nil {
-			sums[at] = noTotals()
+			sums[at] = new(Totals)
 		}
 		live[at] += int(r.Sign)
 		seen[at] += uint64(r.Sign) * uint64(r.Time)
-		sums[at].add(r)
+		sums[at].add(r.Sign, &r.Totals)
 	}
 	out := newSums()
 	for at, t := range sums {
@@ -343,31 +326,30 @@ func (s *Sums) of(list string) AllTotals {
 	return s.Owners
 }
 
-// add adds a row, or subtracts it if its sign is -1.
-func (t *Totals) add(r *stepRow) {
-	sign := uint64(r.Sign) // -1 becomes the highest uint64, so that adding it subtracts one
-	t.Deposits += sign * r.Deposits
-	t.Requests += sign * r.Requests
-	t.Claims += sign * r.Claims
-	t.Users += sign * r.Users
-	t.Swept += sign * r.Swept
-	t.SweptTo += sign * r.SweptTo
-	t.Navs += sign * r.Navs
-	t.Nav.Block += sign * r.NavBlock
-	t.Nav.LogIndex += sign * uint64(r.NavLog)
-	t.Nav.Time += sign * uint64(r.NavTime)
-	t.LastSweep += sign * uint64(r.SweepTime)
+// add adds other totals, or subtracts them if the sign is -1.
+func (t *Totals) add(sign int8, o *Totals) {
+	long, short := uint64(sign), uint32(sign) // -1 becomes the highest number, so that adding it subtracts one
+	t.Deposits += long * o.Deposits
+	t.Requests += long * o.Requests
+	t.Claims += long * o.Claims
+	t.Users += long * o.Users
+	t.Swept += long * o.Swept
+	t.SweptTo += long * o.SweptTo
+	t.LastSweep += short * o.LastSweep
+	t.Navs += long * o.Navs
+	t.Block += long * o.Block
+	t.LogIndex += short * o.LogIndex
+	t.Time += short * o.Time
 	add := (*big.Int).Add
-	if r.Sign < 0 {
+	if sign < 0 {
 		add = (*big.Int).Sub
 	}
-	add(t.Deposited, t.Deposited, &r.Deposited)
-	add(t.Estimated, t.Estimated, &r.Estimated)
-	add(t.Claimed, t.Claimed, &r.Claimed)
-	add(t.SweptAssets, t.SweptAssets, &r.SweptAssets)
-	add(t.Nav.PerShare, t.Nav.PerShare, &r.Nav)
-	add(t.Nav.Assets, t.Nav.Assets, &r.Assets)
-	add(t.Nav.Supply, t.Nav.Supply, &r.Supply)
+	for _, sum := range []struct{ of, by *big.Int }{
+		{&t.Deposited, &o.Deposited}, {&t.Estimated, &o.Estimated}, {&t.Claimed, &o.Claimed},
+		{&t.SweptAssets, &o.SweptAssets}, {&t.PerShare, &o.PerShare}, {&t.Assets, &o.Assets}, {&t.Supply, &o.Supply},
+	} {
+		add(sum.of, sum.of, sum.by)
+	}
 }
 
 // Number parses an Int256 as the engine writes it.

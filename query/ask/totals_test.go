@@ -125,7 +125,7 @@ func TestNewestNavs(t *testing.T) {
 				}
 				var got, want string
 				if n := navs[i]; n != nil {
-					got = fmt.Sprint(n.Block, n.LogIndex, n.Time, " ", n.PerShare, n.Assets, n.Supply)
+					got = fmt.Sprint(n.Block, n.LogIndex, n.Time, " ", &n.PerShare, &n.Assets, &n.Supply)
 				}
 				if e := events[0]; e != nil {
 					want = fmt.Sprint(e.Block, e.LogIndex, e.Time, " ", ask.Number(e.NavPerShare), ask.Number(e.TotalAssets),

@@ -79,18 +79,12 @@ type eventJSON struct {
 	Effect         *string `json:"effect"` // as the mapping language calls it; nil for a quarantined log
 }
 
-// ofRetracted selects logs by their blocks and seqs.
-type ofRetracted struct {
-	Blocks []uint64 `ask:"blocks"`
-	Seqs   []uint64 `ask:"seqs"`
-}
-
 type retraction struct {
 	Seq      uint64 `ch:"seq"`
 	Retracts uint64 `ch:"retracts"`
 }
 
-var retractions = ask.New[ofRetracted, retraction](sqlRetractions)
+var retractions = ask.New[ask.Logs, retraction](sqlRetractions)
 
 // describe converts rows to events, in order. If they may have been retracted, it looks that up.
 func describe(ctx context.Context, p *ask.Pin, rows []row, mayBeGone bool) ([]eventJSON, error) {
@@ -101,14 +95,8 @@ func describe(ctx context.Context, p *ask.Pin, rows []row, mayBeGone bool) ([]ev
 	if !mayBeGone || len(rows) == 0 {
 		return out, nil
 	}
-	var args ofRetracted
-	for i, r := range rows { // rows of a block are adjacent
-		if i == 0 || r.Block != rows[i-1].Block {
-			args.Blocks = append(args.Blocks, r.Block)
-		}
-		args.Seqs = append(args.Seqs, r.Seq)
-	}
-	found, err := retractions.Rows(ctx, p, args)
+	found, err := retractions.Rows(ctx, p,
+		ask.LogsOf(rows, func(r *row) ask.Log { return ask.Log{Seq: r.Seq, Block: r.Block} }))
 	if err != nil {
 		return nil, err
 	}

@@ -355,7 +355,7 @@ func readLastNavs(ctx context.Context, s *state.Snapshot) (map[common.Address]ui
 	times := make(map[common.Address]uint64, len(navs))
 	for i, nav := range navs {
 		if nav != nil {
-			times[p.Vaults[i].Address] = nav.Time
+			times[p.Vaults[i].Address] = uint64(nav.Time)
 		}
 	}
 	return times, err

@@ -64,6 +64,6 @@ func Detail(r *serve.Request) (*serve.Answer, error) {
 			}
 		}
 		sum := totals.Sum(address, nil)
-		return &serve.Answer{Data: detailJSON{describe(address, first, sum.Deposited, sum.Claimed), holdings}}, nil
+		return &serve.Answer{Data: detailJSON{describe(address, first, &sum.Deposited, &sum.Claimed), holdings}}, nil
 	})
 }

@@ -162,7 +162,7 @@ func (o order) answer(ctx context.Context, r *serve.Request, p *ask.Pin, vault c
 	}
 	return r.List(serve.Each(users, func(u *user) userJSON {
 		sum := totals.Sum(u.User, only)
-		return describe(u.User, uint64(u.FirstSeen), sum.Deposited, sum.Claimed)
+		return describe(u.User, uint64(u.FirstSeen), &sum.Deposited, &sum.Claimed)
 	}), o.page, total), nil
 }
 

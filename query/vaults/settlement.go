@@ -62,7 +62,7 @@ func entryOf(v *state.Vault, t *ask.Totals, q ask.Queued) entryJSON {
 	out, of := entryJSON{VaultAddress: v.Written, VaultName: v.Name}, v.Mapped.Description
 	can := of.Capabilities()
 	if can.Sweeps {
-		out.DepositsToSweep = amountOf(t.Unswept(), new(big.Int).Sub(t.Deposited, t.SweptAssets).String())
+		out.DepositsToSweep = amountOf(t.Unswept(), new(big.Int).Sub(&t.Deposited, &t.SweptAssets).String())
 	}
 	if can.Queue {
 		estimate := "0"

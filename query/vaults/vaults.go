@@ -93,7 +93,7 @@ func Detail(abouts Abouts) serve.Handler {
 			}
 			t := totals.Of(address, address)
 			out := detailJSON{vaultJSON: describe(p, v, t.NewestNav()), aboutJSON: abouts.of(address),
-				Stats: statsJSON{UserCount: int64(t.Users), LastSweepAt: serve.TimeOrNull(t.LastSweep)}}
+				Stats: statsJSON{UserCount: int64(t.Users), LastSweepAt: serve.TimeOrNull(uint64(t.LastSweep))}}
 			if out.Capabilities.Queue {
 				waiting := int64(queue[address].Total)
 				out.Stats.PendingWithdrawals = &waiting
@@ -114,9 +114,8 @@ func describe(p *ask.Pin, v *state.Vault, newest *ask.NAV) vaultJSON {
 	}
 	if newest != nil {
 		price := newest.PerShare.String()
-		out.TotalAssets, out.TotalSupply = worth(v, newest.Block, uint32(newest.LogIndex), newest.Assets.String(),
-			newest.Supply.String())
-		out.NavPerShare, out.NavUpdatedAt = &price, serve.TimeOrNull(newest.Time)
+		out.TotalAssets, out.TotalSupply = worth(v, newest.Block, newest.LogIndex, newest.Assets.String(), newest.Supply.String())
+		out.NavPerShare, out.NavUpdatedAt = &price, serve.TimeOrNull(uint64(newest.Time))
 	}
 	return out
 }
