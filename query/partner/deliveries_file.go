@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/navlog/navlog/query/serve"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // tried is a row of a file of deliveries: one of the attempts that the list shows for a delivery, or a delivery
@@ -16,8 +17,10 @@ type tried struct {
 // deliveriesFile returns the whole delivery log of the caller. It is read in pages, each after the last delivery of
 // the previous one, so that none appears twice, whatever is delivered meanwhile. A page has about as many rows as
 // rows allows if each delivery has the maximum number of attempts.
-func (w *Webhooks) deliveriesFile(r *serve.Request, rows int, filter deliveryFilter) (*serve.Answer, error) {
-	after := filter.list(int64(r.Partner.ID), max(1, rows/maxAttempts), 0)
+func (w *Webhooks) deliveriesFile(
+	r *serve.Request, rows int, after db.ListDeliveriesParams,
+) (*serve.Answer, error) {
+	after.Limit = int32(max(1, rows/maxAttempts))
 	return serve.WholeAsRead(r.Context, r, func(ctx context.Context) ([]tried, error) {
 		deliveries, err := w.filtered.ListDeliveries(ctx, after)
 		if err != nil {

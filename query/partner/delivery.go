@@ -19,58 +19,33 @@ import (
 // mostCounted is the number up to which filtered deliveries are counted: the limit of page x pageSize.
 const mostCounted = 100_000
 
-// deliveryFilter selects a partner's deliveries. Nil fields match everything.
-type deliveryFilter struct {
-	state, kind *string
-	tx          []byte
-	first, last *time.Time
-}
-
-func (f deliveryFilter) any() bool {
-	return f.state != nil || f.kind != nil || f.tx != nil || f.first != nil || f.last != nil
-}
-
 // Filtered is the Expensive of the list of deliveries: with a filter, PostgreSQL may read all deliveries of the
 // partner, once for the page and once for their number.
 var Filtered = serve.Given("state", "type", "tx", "from", "to")
 
-func readDeliveryFilter(params *serve.Params) deliveryFilter {
-	var f deliveryFilter
-	state := params.OneOf("state", "",
-		registry.Pending, registry.Parked, registry.Delivered, registry.Failed, registry.NoEndpoint)
-	if state != "" {
-		f.state = &state
+// selected returns which deliveries of the caller a request is about. Nil fields match everything.
+func selected(r *serve.Request) db.ListDeliveriesParams {
+	of := db.ListDeliveriesParams{PartnerID: int64(r.Partner.ID),
+		State: serve.OrNull(r.Params.OneOf("state", "",
+			registry.Pending, registry.Parked, registry.Delivered, registry.Failed, registry.NoEndpoint)),
+		Type: serve.OrNull(r.Params.OneOf("type", "", webhook.DepositReferral, webhook.WithdrawalReferral, webhook.Test))}
+	if tx := r.Params.Hash("tx"); tx != nil {
+		of.TxHash = tx.Bytes()
 	}
-	if kind := params.OneOf("type", "", webhook.DepositReferral, webhook.WithdrawalReferral, webhook.Test); kind != "" {
-		f.kind = &kind
+	of.FirstAt, of.LastAt = r.Params.Times()
+	if of.LastAt != nil { // responses have whole milliseconds, and a delivery of that one is included
+		of.LastAt = new(of.LastAt.Truncate(time.Millisecond).Add(time.Millisecond - time.Nanosecond))
 	}
-	if tx := params.Hash("tx"); tx != nil {
-		f.tx = tx.Bytes()
-	}
-	f.first, f.last = params.Times()
-	if f.last != nil { // responses have whole milliseconds, and a delivery of that one is included
-		end := f.last.Truncate(time.Millisecond).Add(time.Millisecond - time.Nanosecond)
-		f.last = &end
-	}
-	return f
+	return of
 }
 
-// list returns the parameters of ListDeliveries for a partner's deliveries that match the filter.
-func (f deliveryFilter) list(partner int64, limit, offset int) db.ListDeliveriesParams {
-	return db.ListDeliveriesParams{
-		PartnerID: partner, State: f.state, Type: f.kind, TxHash: f.tx, FirstAt: f.first, LastAt: f.last,
-		Limit: int32(limit), Offset: int32(offset),
+// count returns how many deliveries are selected.
+func (w *Webhooks) count(ctx context.Context, of *db.ListDeliveriesParams) (int64, error) {
+	if of.State == nil && of.Type == nil && of.TxHash == nil && of.FirstAt == nil && of.LastAt == nil {
+		return w.db.CountDeliveries(ctx, of.PartnerID)
 	}
-}
-
-// count returns how many deliveries of a partner match a filter.
-func (w *Webhooks) count(ctx context.Context, partner int64, f deliveryFilter) (int64, error) {
-	if !f.any() {
-		return w.db.CountDeliveries(ctx, partner)
-	}
-	return w.filtered.CountFiltered(ctx, db.CountFilteredParams{
-		PartnerID: partner, State: f.state, Type: f.kind, TxHash: f.tx, FirstAt: f.first, LastAt: f.last, AtMost: mostCounted,
-	})
+	return w.filtered.CountFiltered(ctx, db.CountFilteredParams{PartnerID: of.PartnerID, State: of.State, Type: of.Type,
+		TxHash: of.TxHash, FirstAt: of.FirstAt, LastAt: of.LastAt, AtMost: mostCounted})
 }
 
 // oneDeliveryJSON is a delivery with everything sent and received.
@@ -143,8 +118,7 @@ func (w *Webhooks) Delivery(r *serve.Request) (*serve.Answer, error) {
 			DNSUs: a.DnsUs, ConnectUs: a.ConnectUs, TLSUs: a.TlsUs, FirstByteUs: a.FirstByteUs,
 		}
 		if a.Response != nil {
-			text := strings.ToValidUTF8(string(a.Response), "\uFFFD")
-			out.Attempts[i].Response = &text
+			out.Attempts[i].Response = new(strings.ToValidUTF8(string(a.Response), "\uFFFD"))
 		}
 	}
 	return &serve.Answer{Data: out}, nil

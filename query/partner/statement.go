@@ -69,12 +69,7 @@ func (s *Statements) Keys(r *serve.Request) (*serve.Answer, error) {
 		return nil, serve.Unavailable("The keys cannot be listed at the moment.", err)
 	}
 	for _, k := range known {
-		key := keyJSON{PublicKey: k.PublicKey, Since: serve.Millis(k.Since)}
-		if k.RetiredAt != nil {
-			retired := serve.Millis(*k.RetiredAt)
-			key.RetiredAt = &retired
-		}
-		out.Keys = append(out.Keys, key)
+		out.Keys = append(out.Keys, keyJSON{k.PublicKey, serve.Millis(k.Since), serve.MillisOrNull(k.RetiredAt)})
 	}
 	return &serve.Answer{Data: out}, nil
 }
@@ -82,16 +77,14 @@ func (s *Statements) Keys(r *serve.Request) (*serve.Answer, error) {
 // Get makes the statement of the requesting partner about a time range.
 func (s *Statements) Get(r *serve.Request) (*serve.Answer, error) {
 	span := r.Params.Span()
-	for _, name := range []string{"from", "to"} {
-		if r.Params.Get(name) == "" {
-			r.Params.Fault(name, "must be given: a statement covers a time range")
-		}
-	}
 	for _, end := range []struct {
 		name string
 		at   int64
 	}{{"from", span.From}, {"to", span.To}} {
-		if end.at < 0 {
+		switch {
+		case r.Params.Get(end.name) == "":
+			r.Params.Fault(end.name, "must be given: a statement covers a time range")
+		case end.at < 0:
 			r.Params.Fault(end.name, "must not be before 1970")
 		}
 	}

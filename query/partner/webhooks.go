@@ -196,8 +196,7 @@ func (w *Webhooks) Registered(r *serve.Request) (*serve.Answer, error) {
 			return nil, serve.RegistryFailure(err)
 		}
 		if err == nil { // only breakers that are not closed have a row
-			until := serve.Millis(breaker.OpenUntil)
-			out.Breaker = breakerJSON{State: breaker.State, OpenUntil: &until}
+			out.Breaker = breakerJSON{State: breaker.State, OpenUntil: serve.MillisOrNull(&breaker.OpenUntil)}
 		}
 	}
 	return &serve.Answer{Data: out}, nil
@@ -269,19 +268,19 @@ type attemptJSON struct {
 
 // Deliveries returns the caller's delivery log, newest first, with the last maxAttempts attempts of each event.
 func (w *Webhooks) Deliveries(r *serve.Request) (*serve.Answer, error) {
-	page, filter := r.Params.Page(), readDeliveryFilter(r.Params)
+	page, of := r.Params.Page(), selected(r)
 	if err := r.Params.Err(); err != nil {
 		return nil, err
 	}
 	if r.AsFile() {
-		return w.deliveriesFile(r, page.Size, filter)
+		return w.deliveriesFile(r, page.Size, of)
 	}
-	id := int64(r.Partner.ID)
-	count, err := w.count(r.Context, id, filter)
+	count, err := w.count(r.Context, &of)
 	if err != nil {
 		return nil, serve.RegistryFailure(err)
 	}
-	rows, err := w.filtered.ListDeliveries(r.Context, filter.list(id, page.Size, int(page.Offset())))
+	of.Limit, of.Offset = int32(page.Size), int32(page.Offset())
+	rows, err := w.filtered.ListDeliveries(r.Context, of)
 	if err != nil {
 		return nil, serve.RegistryFailure(err)
 	}
