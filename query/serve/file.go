@@ -160,11 +160,14 @@ func Each[R, T any](rows []R, describe func(*R) T) []T {
 	return out
 }
 
-// Once returns a next function for a short list whose rows are all in memory.
-func Once[T any](rows []T) func(context.Context) ([]T, error) {
-	return func(context.Context) ([]T, error) {
+// Short returns a list whose rows are all in memory, or the file of it.
+func Short[T any](ctx context.Context, r *Request, p *ask.Pin, rows []T) (*Answer, error) {
+	if !r.AsFile() {
+		return &Answer{Data: rows}, nil
+	}
+	return Whole(ctx, r, p, func(context.Context) ([]T, error) {
 		all := rows
 		rows = nil
 		return all, nil
-	}
+	})
 }

@@ -107,11 +107,9 @@ func (s *Snapshot) unlikeAssets() bool {
 		func(v Vault) bool { return v.Asset.Decimals != s.Vaults[0].Asset.Decimals })
 }
 
-// emptyError reports that a generation has nothing to serve.
-type emptyError struct{ database string }
-
-func (e emptyError) Error() string {
-	return e.database + " holds no indexed block yet: ingest and project must index one first"
+// empty is the error of a generation that has nothing to serve.
+func empty(database string) error {
+	return plainError{database + " holds no indexed block yet: ingest and project must index one first", true}
 }
 
 // cursorRow is a row of the query for the cursor.
@@ -144,7 +142,7 @@ func look(ctx context.Context, source *Source, after uint64,
 		at = &rows[i]
 	}
 	if at == nil || at.Time == 0 { // a block that the generation skips has no time of its own
-		return nil, emptyError{source.Database}
+		return nil, empty(source.Database)
 	}
 	for _, r := range rows {
 		if r.List != "touched" {
@@ -176,7 +174,7 @@ func lookBuilding(ctx context.Context, source *Source) (*Snapshot, error) {
 		return nil, fmt.Errorf("read the progress of %s: %w", source.Database, err)
 	}
 	if len(rows) == 0 || rows[0].Block == 0 && rows[0].Time == 0 {
-		return nil, emptyError{source.Database}
+		return nil, empty(source.Database)
 	}
 	r := rows[0]
 	return &Snapshot{Generation: source.ID, Seq: r.Seq, Block: r.Block, Time: uint64(r.Time), First: r.First,
@@ -330,8 +328,8 @@ func (s *Snapshot) decode(payload string) (Vault, error) {
 		return Vault{}, errors.New("its payload names no vault; rebuild the generation with `navlog projection rebuild`")
 	}
 	if record.GetChainId() != s.ChainID {
-		return Vault{}, plainError(fmt.Sprintf("it is of chain %d and this program serves chain %d: configure the read "+
-			"models of its chain", record.GetChainId(), s.ChainID))
+		return Vault{}, plainError{text: fmt.Sprintf("it is of chain %d and this program serves chain %d: configure the "+
+			"read models of its chain", record.GetChainId(), s.ChainID)}
 	}
 	address := common.BytesToAddress(v.GetAddress())
 	if err := s.Source.mapped.Apply(v); err != nil {

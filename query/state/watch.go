@@ -165,11 +165,11 @@ func (w *Watcher) look(ctx context.Context) error {
 	w.forget()
 	registry := w.registry.Load()
 	if !registry.Known {
-		return plainError("the registry has not reported yet which generation is live")
+		return plainError{text: "the registry has not reported yet which generation is live"}
 	}
 	if registry.fault != "" && !w.Now().Before(registry.until) {
 		w.show(nil)
-		return plainError(registry.fault)
+		return plainError{text: registry.fault}
 	}
 	source, err := w.source(registry)
 	if err != nil {
@@ -177,7 +177,7 @@ func (w *Watcher) look(ctx context.Context) error {
 	}
 	now, was := w.Now(), w.snapshot.Load()
 	s, err := w.snapshotOf(ctx, source, registry.building, was)
-	if errors.As(err, new(emptyError)) { // a reorganisation may retract every block
+	if plain, _ := errors.AsType[plainError](err); plain.empty { // a reorganisation may retract every block
 		w.show(nil)
 	}
 	if err != nil {
@@ -309,19 +309,15 @@ func (w *Watcher) Close() {
 
 // plainError is a reason in navlog's own words, which is safe to publish: an engine's errors contain addresses and
 // users.
-type plainError string
+type plainError struct {
+	text  string
+	empty bool // the generation has nothing to serve
+}
 
-func (e plainError) Error() string { return string(e) }
+func (e plainError) Error() string { return e.text }
 
 // Plain returns the part of an error that is safe to publish, or "" if there is none.
 func Plain(err error) string {
-	var plain plainError
-	var empty emptyError
-	switch {
-	case errors.As(err, &plain):
-		return string(plain)
-	case errors.As(err, &empty):
-		return empty.Error()
-	}
-	return ""
+	plain, _ := errors.AsType[plainError](err)
+	return plain.text
 }

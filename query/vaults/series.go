@@ -95,7 +95,7 @@ func Series(r *serve.Request) (*serve.Answer, error) {
 			return nil, err
 		}
 		if r.AsFile() {
-			return serve.Whole(ctx, r, p, serve.Once(out.Points))
+			return serve.Short(ctx, r, p, out.Points)
 		}
 		return &serve.Answer{Data: out}, nil
 	})
@@ -192,8 +192,14 @@ var (
 
 // flows are the flows in a bucket.
 type flows struct {
-	deposits, requests, claims, users int64
-	deposited, estimated, claimed     *big.Int
+	deposits, requested, claimed flow
+	users                        int64
+}
+
+// flow has a number of logs, and the sum of their assets; nil: 0.
+type flow struct {
+	count  int64
+	assets *big.Int
 }
 
 // found is the result of the queries, by bucket.
@@ -247,13 +253,15 @@ func differences(ends []bucketEnd, last int64) map[int64]flows {
 	before := bucketEnd{Deposited: "0", Estimated: "0", Claimed: "0"}
 	for _, end := range ends {
 		f := flows{
-			deposits: int64(end.Deposits - before.Deposits), requests: int64(end.Requests - before.Requests),
-			claims: int64(end.Claims - before.Claims),
-			users:  int64(end.Users - before.Users), deposited: minus(end.Deposited, before.Deposited),
-			estimated: minus(end.Estimated, before.Estimated), claimed: minus(end.Claimed, before.Claimed),
+			flow{int64(end.Deposits - before.Deposits), minus(end.Deposited, before.Deposited)},
+			flow{int64(end.Requests - before.Requests), minus(end.Estimated, before.Estimated)},
+			flow{int64(end.Claims - before.Claims), minus(end.Claimed, before.Claimed)},
+			int64(end.Users - before.Users),
 		}
 		if f.some() && end.Bucket <= last {
-			out[end.Bucket] = out[end.Bucket].plus(f)
+			was := out[end.Bucket]
+			out[end.Bucket] = flows{was.deposits.plus(f.deposits), was.requested.plus(f.requested),
+				was.claimed.plus(f.claimed), was.users + f.users}
 		}
 		before = end
 	}
@@ -262,21 +270,22 @@ func differences(ends []bucketEnd, last int64) map[int64]flows {
 
 // some reports whether anything changes. A void deposit and a new one cancel out in the number of deposits.
 func (f *flows) some() bool {
-	return f.deposits != 0 || f.requests != 0 || f.claims != 0 || f.users != 0 ||
-		f.deposited.Sign() != 0 || f.estimated.Sign() != 0 || f.claimed.Sign() != 0
+	return f.users != 0 || slices.ContainsFunc([]flow{f.deposits, f.requested, f.claimed},
+		func(one flow) bool { return one.count != 0 || one.assets.Sign() != 0 })
 }
 
-// plus adds other flows; those of a bucket without logs are zero.
-func (f flows) plus(other flows) flows {
-	if f.deposited == nil {
-		return other
+func (f flow) plus(other flow) flow {
+	if f.assets != nil {
+		other.assets.Add(other.assets, f.assets)
 	}
-	f.deposits, f.requests, f.claims, f.users = f.deposits+other.deposits, f.requests+other.requests,
-		f.claims+other.claims, f.users+other.users
-	f.deposited.Add(f.deposited, other.deposited)
-	f.estimated.Add(f.estimated, other.estimated)
-	f.claimed.Add(f.claimed, other.claimed)
-	return f
+	return flow{f.count + other.count, other.assets}
+}
+
+func (f flow) json() flowJSON {
+	if f.assets == nil {
+		return flowJSON{Assets: "0"}
+	}
+	return flowJSON{f.count, f.assets.String()}
 }
 
 func minus(a, b string) *big.Int { return new(big.Int).Sub(ask.Number(a), ask.Number(b)) }
@@ -314,8 +323,7 @@ func (f *found) points(v *state.Vault, b buckets, e extent, now int64) []pointJS
 		point := pointJSON{Start: serve.Millis(time.Unix(b.start(bucket), 0)), End: serve.Millis(time.Unix(end, 0)),
 			Complete: end <= now}
 		in := f.flows[bucket]
-		point.Deposits, point.Requested, point.Claimed = flow(in.deposits, in.deposited), flow(in.requests, in.estimated),
-			flow(in.claims, in.claimed)
+		point.Deposits, point.Requested, point.Claimed = in.deposits.json(), in.requested.json(), in.claimed.json()
 		point.NewUsers = in.users
 		total += point.NewUsers
 		point.Users = total
@@ -359,11 +367,4 @@ func (f *found) nav(bucket int64, before *updates) (*candleJSON, *updates) {
 // laterThan reports whether the last of the updates comes after that of the others in chain order.
 func (u *updates) laterThan(other *updates) bool {
 	return u.LastBlock > other.LastBlock || u.LastBlock == other.LastBlock && u.LastLog > other.LastLog
-}
-
-func flow(count int64, assets *big.Int) flowJSON {
-	if assets == nil {
-		return flowJSON{Assets: "0"}
-	}
-	return flowJSON{Count: count, Assets: assets.String()}
 }

@@ -49,10 +49,7 @@ func Settlement(r *serve.Request) (*serve.Answer, error) {
 			v := &p.Vaults[i]
 			out[i] = entryOf(v, totals.Of(v.Address, v.Address), queue[v.Address])
 		}
-		if r.AsFile() {
-			return serve.Whole(ctx, r, p, serve.Once(out))
-		}
-		return &serve.Answer{Data: out}, nil
+		return serve.Short(ctx, r, p, out)
 	})
 }
 

@@ -69,10 +69,7 @@ func List(r *serve.Request) (*serve.Answer, error) {
 		for i, nav := range navs {
 			out[i] = describe(p, &p.Vaults[i], nav)
 		}
-		if r.AsFile() {
-			return serve.Whole(ctx, r, p, serve.Once(out))
-		}
-		return &serve.Answer{Data: out}, nil
+		return serve.Short(ctx, r, p, out)
 	})
 }
 
