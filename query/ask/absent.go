@@ -21,8 +21,7 @@ func (p *Pin) AddressOrNil(vault common.Address, kind mapping.Kind, block uint64
 	if address == (common.Address{}) && p.mayLack(vault, kind, mapping.Other, block) {
 		return nil
 	}
-	written := address.Hex()
-	return &written
+	return new(address.Hex())
 }
 
 func (p *Pin) mayLack(vault common.Address, kind mapping.Kind, field mapping.Fields, block uint64) bool {

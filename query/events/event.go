@@ -106,7 +106,7 @@ func describe(ctx context.Context, p *ask.Pin, rows []row, mayBeGone bool) ([]ev
 	}
 	for i := range rows {
 		if seq, gone := by[rows[i].Seq]; gone {
-			out[i].State, out[i].RetractedBySeq = retracted, number(seq)
+			out[i].State, out[i].RetractedBySeq = retracted, new(serve.Decimal(seq))
 		}
 	}
 	return out, nil
@@ -123,8 +123,7 @@ func (r *row) json(p *ask.Pin) eventJSON {
 		State: live,
 	}
 	if r.User != (common.Address{}) {
-		written := r.User.Hex()
-		out.UserAddress = &written
+		out.UserAddress = new(r.User.Hex())
 	}
 	if r.Quarantined {
 		out.State = quarantined
@@ -155,7 +154,7 @@ func (r *row) json(p *ask.Pin) eventJSON {
 		out.TotalAssets, out.TotalSupply = given(mapping.Valuation, mapping.Assets, r.Assets),
 			given(mapping.Valuation, mapping.Shares, r.Shares)
 	case "sweep":
-		out.FromID, out.ToID, out.Assets = given(mapping.Sweep, mapping.ID, id), number(r.IDTo), &r.Assets
+		out.FromID, out.ToID, out.Assets = given(mapping.Sweep, mapping.ID, id), new(serve.Decimal(r.IDTo)), &r.Assets
 	case "settled":
 		out.Assets, out.Shares = given(mapping.Settled, mapping.Assets, r.Assets),
 			given(mapping.Settled, mapping.Shares, r.Shares)
@@ -167,5 +166,3 @@ func (r *row) json(p *ask.Pin) eventJSON {
 // onRequests are the effects on requests, by their names in the table events.
 var onRequests = map[string]mapping.Kind{"requested": mapping.Requested, "funded": mapping.Funded,
 	"claimed": mapping.Claimed, "cancelled": mapping.Cancelled, "expired": mapping.Expired}
-
-func number(n uint64) *string { s := serve.Decimal(n); return &s }

@@ -138,8 +138,7 @@ func (f *filter) answer(ctx context.Context, r *serve.Request, p *ask.Pin) (*ser
 	}
 	if len(rows) > f.size {
 		rows = rows[:f.size]
-		next := rows[f.size-1].place(f.Retracted).String()
-		m.Next, m.HasNextPage = &next, true
+		m.Next, m.HasNextPage = new(rows[f.size-1].place(f.Retracted).String()), true
 	}
 	out, err := describe(ctx, p, rows, f.Retracted)
 	if err != nil {

@@ -218,7 +218,8 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, selected *on
 			described = described[1:]
 			name := event.Kind
 			if r.Retracts != 0 {
-				name, event.State, event.Seq, event.RetractedBySeq = retracted, retracted, serve.Decimal(r.Retracts), number(r.Seq)
+				name, event.State = retracted, retracted
+				event.Seq, event.RetractedBySeq = serve.Decimal(r.Retracts), new(serve.Decimal(r.Seq))
 			}
 			fr := frame{seq: r.Seq, kind: ask.Name(r.Kind), vault: r.Vault, user: r.User}
 			if err := fr.encode(name, event); err != nil {
@@ -229,8 +230,7 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, selected *on
 		if r.Boundary && (i+1 == len(rows) || rows[i+1].Seq != r.Seq) { // the last row of the record
 			unit := unitJSON{Seq: serve.Decimal(r.Seq), Generation: s.Generation}
 			if r.Indexed {
-				at := serve.Time(uint64(r.Time))
-				unit.BlockNumber, unit.Timestamp = number(r.Block), &at
+				unit.BlockNumber, unit.Timestamp = new(serve.Decimal(r.Block)), new(serve.Time(uint64(r.Time)))
 			}
 			fr := frame{seq: r.Seq, unit: true}
 			if err := fr.encode("unit", unit); err != nil {

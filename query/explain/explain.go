@@ -317,9 +317,8 @@ func (t *target) totals(
 
 // written formats a number as the API does.
 func (n *number) written(value *big.Int) *string {
-	out := value.String()
 	if n.measure == moment && value.Sign() > 0 {
-		out = serve.Time(value.Uint64())
+		return new(serve.Time(value.Uint64()))
 	}
-	return &out
+	return new(value.String())
 }

@@ -150,12 +150,10 @@ func (l *logs) json(e *entry, change, sum *big.Int) eventJSON {
 		out.ID, out.TxHash, out.LogIndex = serve.EffectID(tx, e.LogIndex, e.Sub), &tx, &e.LogIndex
 	}
 	if e.User != (common.Address{}) {
-		written := e.User.Hex()
-		out.UserAddress = &written
+		out.UserAddress = new(e.User.Hex())
 	}
 	if e.RetractedBy > 0 {
-		seq := serve.Decimal(e.RetractedBy)
-		out.State, out.RetractedBySeq = "retracted", &seq
+		out.State, out.RetractedBySeq = "retracted", new(serve.Decimal(e.RetractedBy))
 	}
 	return out
 }

@@ -249,8 +249,8 @@ func (h *Health) status(r *serve.Request) (*serve.Answer, error) {
 	out.LagBlocks, out.LagSeconds = chain.Lag(s)
 	out.ETASeconds = chain.ETA(s)
 	if s != nil {
-		block := serve.Decimal(s.Block)
-		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = &s.Generation, &s.Seq, &block, serve.TimeOrNull(s.Time)
+		out.Generation, out.Seq = &s.Generation, &s.Seq
+		out.IndexedBlock, out.IndexedAt = new(serve.Decimal(s.Block)), serve.TimeOrNull(s.Time)
 		out.Vaults = vaultsOf(s, h.navs.at(r.Context, s), warnings)
 	}
 	return &serve.Answer{Data: out}, nil
@@ -295,8 +295,7 @@ func known(block uint64) *string {
 	if block == 0 {
 		return nil
 	}
-	written := serve.Decimal(block)
-	return &written
+	return new(serve.Decimal(block))
 }
 
 // navsWithin is how long /status and a scrape of the metrics wait for the times of the newest NAVs.

@@ -151,8 +151,8 @@ func (c *cache) join(key cacheKey, at *state.Snapshot) (f *flight, ours bool) {
 }
 
 func crowded(err error) bool {
-	var f *Failure
-	return errors.As(err, &f) && f.Crowd
+	f, ok := errors.AsType[*Failure](err)
+	return ok && f.Crowd
 }
 
 // land ends a flight and caches its response, within the limit.

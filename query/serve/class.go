@@ -4,7 +4,6 @@ import (
 	"math"
 	"net/url"
 	"slices"
-	"strconv"
 )
 
 // class is the engine cost of a request. Each class has slots of its own, so cheap requests never wait behind
@@ -47,7 +46,7 @@ func reach(values url.Values) uint64 {
 		if text == "" {
 			return absent
 		}
-		n, _ := strconv.ParseUint(text, 10, 64)
+		n, _ := digits(text)
 		return min(n, math.MaxUint32)
 	}
 	return number("page", 1) * number("pageSize", DefaultPageSize)

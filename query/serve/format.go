@@ -20,8 +20,7 @@ func TimeOrNull(seconds uint64) *string {
 	if seconds == 0 {
 		return nil
 	}
-	s := Time(seconds)
-	return &s
+	return new(Time(seconds))
 }
 
 // Millis formats a time as the API does: ISO 8601, UTC, milliseconds.
@@ -32,8 +31,7 @@ func MillisOrNull(t *time.Time) *string {
 	if t == nil {
 		return nil
 	}
-	s := Millis(*t)
-	return &s
+	return new(Millis(*t))
 }
 
 // OrNull returns nil for the zero value, which means none.

@@ -264,8 +264,8 @@ func (p *Params) asOfBlock(s *state.Snapshot) *uint64 {
 		p.Fault(asOfBlock, ask.Range(s))
 		return nil
 	}
-	var outside *ask.RangeError
-	if _, err := ask.At(s, &n); errors.As(err, &outside) {
+	_, err := ask.At(s, &n)
+	if outside, ok := errors.AsType[*ask.RangeError](err); ok {
 		p.Fault(asOfBlock, outside.Reason)
 	}
 	return &n

@@ -92,8 +92,7 @@ func Detail(abouts Abouts) serve.Handler {
 			out := detailJSON{vaultJSON: describe(p, v, t.NewestNav()), aboutJSON: abouts.of(address),
 				Stats: statsJSON{UserCount: int64(t.Users), LastSweepAt: serve.TimeOrNull(uint64(t.LastSweep))}}
 			if out.Capabilities.Queue {
-				waiting := int64(queue[address].Total)
-				out.Stats.PendingWithdrawals = &waiting
+				out.Stats.PendingWithdrawals = new(int64(queue[address].Total))
 			}
 			out.Stats.LastNavAt = out.NavUpdatedAt
 			return &serve.Answer{Data: out}, nil
@@ -110,9 +109,8 @@ func describe(p *ask.Pin, v *state.Vault, newest *ask.NAV) vaultJSON {
 		Kinds: v.Mapped.Description.Kinds(),
 	}
 	if newest != nil {
-		price := newest.PerShare.String()
 		out.TotalAssets, out.TotalSupply = worth(v, newest.Block, newest.LogIndex, newest.Assets.String(), newest.Supply.String())
-		out.NavPerShare, out.NavUpdatedAt = &price, serve.TimeOrNull(uint64(newest.Time))
+		out.NavPerShare, out.NavUpdatedAt = new(newest.PerShare.String()), serve.TimeOrNull(uint64(newest.Time))
 	}
 	return out
 }

@@ -60,8 +60,7 @@ func gains(
 	}
 	if oldest := navs[1]; oldest != nil && oldest.NavPerShare != "0" {
 		p.Lapses(uint64(now) + 1)
-		whole := yield(max(0, now-int64(oldest.Time)), oldest, to, v)
-		sinceFirst = &whole
+		sinceFirst = new(yield(max(0, now-int64(oldest.Time)), oldest, to, v))
 	}
 	return last, sinceFirst, nil
 }
@@ -75,8 +74,8 @@ func yield(seconds int64, from, to *ask.VaultEvent, v *state.Vault) yieldJSON {
 	out := yieldJSON{Days: seconds / day, From: navOf(from, v), To: navOf(to, v),
 		Numerator: gain.String(), Denominator: from.NavPerShare, Percent: percent(gain, price)}
 	if seconds >= day {
-		annual := percent(new(big.Int).Mul(gain, big.NewInt(year)), new(big.Int).Mul(price, big.NewInt(seconds)))
-		out.AnnualPercent = &annual
+		out.AnnualPercent = new(percent(
+			new(big.Int).Mul(gain, big.NewInt(year)), new(big.Int).Mul(price, big.NewInt(seconds))))
 	}
 	return out
 }
