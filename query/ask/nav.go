@@ -6,6 +6,8 @@ import (
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/state"
 )
 
 //go:embed sql/vault_events.sql
@@ -52,10 +54,7 @@ type NAV struct {
 
 // NewestNavs returns the newest NAV update of each vault of the pin, or nil if it has none.
 func NewestNavs(ctx context.Context, p *Pin) ([]*NAV, error) {
-	vaults, navs := make([]common.Address, len(p.Vaults)), make([]*NAV, len(p.Vaults))
-	for i, v := range p.Vaults {
-		vaults[i] = v.Address
-	}
+	vaults, navs := state.Addresses(p.Vaults), make([]*NAV, len(p.Vaults))
 	totals, err := TotalsOf(ctx, p, vaults...)
 	for i, v := range vaults {
 		navs[i] = totals.Of(v, v).NewestNav()

@@ -208,10 +208,8 @@ func (w *Whose) withVaults(p *Pin) *Whose {
 		return w
 	}
 	all := *w
-	all.Owners = append(slices.DeleteFunc(slices.Clone(w.Owners), ofVault), common.Address{})
-	for i := range p.Vaults {
-		all.Owners = append(all.Owners, p.Vaults[i].Address)
-	}
+	all.Owners = slices.Concat(slices.DeleteFunc(slices.Clone(w.Owners), ofVault), state.Addresses(p.Vaults),
+		[]common.Address{{}})
 	return &all
 }
 

@@ -64,10 +64,7 @@ func groups(ctx context.Context, p *ask.Pin, vaults []state.Vault) (out []group,
 	if len(vaults) == 0 {
 		return nil, nil
 	}
-	owners := make([]common.Address, len(vaults))
-	for i, v := range vaults {
-		owners[i] = v.Address
-	}
+	owners := state.Addresses(vaults)
 	totals, err := ask.TotalsOf(ctx, p, owners...)
 	for i, vault := range owners {
 		if t := totals.Of(vault, vault); ask.HasUnswept(&vaults[i], t) {

@@ -298,9 +298,7 @@ func (t *target) totals(
 	case ofPartner:
 		of.Owners = []common.Address{readmodel.PartnerOwner(partner.ID)}
 	default:
-		for _, v := range p.Vaults {
-			of.Owners = append(of.Owners, v.Address)
-		}
+		of.Owners = state.Addresses(p.Vaults)
 	}
 	sums, err := ask.SumsOf(ctx, p, of)
 	if err != nil {

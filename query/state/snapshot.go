@@ -94,6 +94,15 @@ type Vault struct {
 	Mapped *mapping.Sources
 }
 
+// Addresses returns the addresses of vaults, in order.
+func Addresses(vaults []Vault) []common.Address {
+	out := make([]common.Address, len(vaults))
+	for i := range vaults {
+		out[i] = vaults[i].Address
+	}
+	return out
+}
+
 // Asset is the token that a vault holds.
 type Asset struct {
 	Address  common.Address

@@ -31,14 +31,10 @@ func amountOf(count int64, total string) amountJSON { return amountJSON{&count, 
 // requests that are not funded. For a vault without sweeps or without a queue the value is null.
 func Settlement(r *serve.Request) (*serve.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		owners := make([]common.Address, len(p.Vaults))
-		for i, v := range p.Vaults {
-			owners[i] = v.Address
-		}
 		var totals ask.AllTotals
 		var queue map[common.Address]ask.Queued
 		err := ask.Together(
-			func() (err error) { totals, err = ask.TotalsOf(ctx, p, owners...); return },
+			func() (err error) { totals, err = ask.TotalsOf(ctx, p, state.Addresses(p.Vaults)...); return },
 			func() (err error) { queue, err = ask.Queue(ctx, p, nil); return },
 		)
 		if err != nil {
