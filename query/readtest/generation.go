@@ -183,25 +183,23 @@ func (l *Log) rewritten(since uint64) (ancestor uint64, rewrites bool) {
 	return ancestor, rewrites
 }
 
-// eventNames are the contract event names of the kinds of facts.
-var eventNames = map[Kind]string{
-	Deposit: "DepositAccepted", Void: "DepositRequestCanceled",
-	Request: "WithdrawalRequested", Funding: "WithdrawalFunded", Claim: "WithdrawalClaimed",
-	Cancel: "WithdrawalCancelled", Expiry: "WithdrawalExpired", Nav: "NavUpdated", Sweep: "DepositsSwept",
-	Settlement: "WithdrawalsSettled",
-}
-
-// effects are the effects of the kinds of facts.
-var effects = map[Kind]readmodel.EffectKind{
-	Deposit: readmodel.Deposit, Void: readmodel.Void,
-	Request: readmodel.Requested, Funding: readmodel.Funded, Claim: readmodel.Claimed, Cancel: readmodel.Cancelled,
-	Expiry: readmodel.Expired, Nav: readmodel.Valuation, Sweep: readmodel.Sweep, Settlement: readmodel.Settled,
+// kinds are the contract event and the effect of each kind of fact, and whether it names a user.
+var kinds = map[Kind]struct {
+	event  string
+	effect readmodel.EffectKind
+	ofUser bool
+}{
+	Deposit: {"DepositAccepted", readmodel.Deposit, true}, Void: {"DepositRequestCanceled", readmodel.Void, true},
+	Request: {"WithdrawalRequested", readmodel.Requested, true}, Funding: {"WithdrawalFunded", readmodel.Funded, true},
+	Claim: {"WithdrawalClaimed", readmodel.Claimed, true}, Cancel: {"WithdrawalCancelled", readmodel.Cancelled, true},
+	Expiry: {"WithdrawalExpired", readmodel.Expired, true}, Nav: {"NavUpdated", readmodel.Valuation, false},
+	Sweep: {"DepositsSwept", readmodel.Sweep, false}, Settlement: {"WithdrawalsSettled", readmodel.Settled, false},
 }
 
 func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 	row := &readmodel.EventRow{Seq: e.Seq, Sign: 1, Retracts: e.Retracts, Writer: Writer, Boundary: e.Boundary,
 		Quarantined: e.Quarantined, Passed: e.Passed, Block: e.Block, Hash: e.Hash, TS: e.At(), Vault: e.Fact.Vault, Tx: e.Tx,
-		LogIndex: e.Index, Event: cmp.Or(e.Event, eventNames[e.Kind])}
+		LogIndex: e.Index, Event: cmp.Or(e.Event, kinds[e.Kind].event)}
 	if e.Retracts != 0 {
 		row.Sign = -1
 	}
@@ -220,12 +218,12 @@ func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 	if e.Quarantined {
 		return row
 	}
-	row.Effect, row.Effects, row.Sub = effects[e.Kind], uint8(1+len(e.Also)), e.Sub
+	row.Effect, row.Effects, row.Sub = kinds[e.Kind].effect, uint8(1+len(e.Also)), e.Sub
 	if e.Cancels {
 		row.Effect, row.User, row.ID, row.By = readmodel.Cancelled, e.User, NoRequest, readmodel.ByID
 		return row
 	}
-	if ofUser[e.Kind] {
+	if kinds[e.Kind].ofUser {
 		row.User = e.User
 	}
 	row.Other, row.Partner, row.ID, row.IDTo, row.Expires = e.Other, e.Partner, e.ID, e.To, e.Expires
@@ -264,10 +262,6 @@ func marshalled(r *event.Record) string {
 	}
 	return string(b)
 }
-
-// ofUser are the kinds of facts that name a user.
-var ofUser = map[Kind]bool{Deposit: true, Void: true, Request: true, Funding: true, Claim: true, Cancel: true,
-	Expiry: true}
 
 // settlement returns the payload of a log whose values have no columns of their own.
 func settlement(e Entry, chainID uint64) string {
