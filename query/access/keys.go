@@ -33,10 +33,10 @@ type keys struct {
 	defaultLimit    int // requests per minute of a partner without a limit in the registry
 	questionTimeout time.Duration
 
-	mu     sync.Mutex
-	live   map[keyHash]keyEntry
-	next   *keyQuestion // the batch of waiting keys; nil: none waits
-	asking bool
+	turn sync.Mutex // of the query that runs
+	mu   sync.Mutex
+	live map[keyHash]keyEntry
+	next *keyQuestion // the batch of waiting keys; nil: none waits
 }
 
 type keyHash [32]byte
@@ -90,32 +90,21 @@ func (k *keys) lookUp(ctx context.Context, key string) (*keyEntry, error) {
 func (k *keys) join(hash keyHash) *keyQuestion {
 	if k.next == nil {
 		k.next = &keyQuestion{hashes: make(map[keyHash]struct{}), done: make(chan struct{})}
+		go k.put(k.next)
 	}
 	k.next.hashes[hash] = struct{}{}
-	if !k.asking {
-		k.asking = true
-		go k.askAll()
-	}
 	return k.next
 }
 
-// askAll runs one query after another until no key waits.
-func (k *keys) askAll() {
-	for {
-		k.mu.Lock()
-		q := k.next
-		k.next, k.asking = nil, q != nil
-		k.mu.Unlock()
-		if q == nil {
-			return
-		}
-		k.put(q)
-	}
-}
-
-// put runs a query. Its context is not that of a request, because many requests wait for it.
+// put runs the next query when it is its turn; further keys wait for the one after it. Its context is not that of a
+// request, because many requests wait for it.
 func (k *keys) put(q *keyQuestion) {
 	defer close(q.done)
+	k.turn.Lock()
+	defer k.turn.Unlock()
+	k.mu.Lock()
+	k.next = nil
+	k.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), k.questionTimeout)
 	defer cancel()
 	hashes := make([][]byte, 0, len(q.hashes))
