@@ -11,7 +11,8 @@ const (
 	// maxBody is the largest body of most routes, in bytes.
 	maxBody = 16 << 10
 	// maxPosts is how many POSTs are handled at once, plus a quarter for partners. Half of it is for the public, which
-	// has none so far.
+	// has none so far. Those that wait for a place, or whose body is being read, are bounded by the limits of their
+	// partners (Route.PostLimit).
 	maxPosts = 8
 	// postsPerPartner leaves places to other partners while the DNS of one is slow.
 	postsPerPartner = 2
@@ -40,17 +41,6 @@ func (r *Request) readBody(most int) error {
 
 // HasBody reports whether the request has a body. An empty one, also if it was sent in chunks, is none.
 func (r *Request) HasBody() bool { return len(r.body) > 0 }
-
-// posted handles a POST. Those that wait for a place, or whose body is being read, are bounded by the limits of their
-// partners (Route.PostLimit).
-func (s *Server) posted(r *Request, h Handler) (*finished, error) {
-	release, err := s.posts.acquire(r.Context, r.holder())
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	return s.create(r, h)
-}
 
 // JSONBody returns the body of a request, which must be sent as JSON.
 func (r *Request) JSONBody() ([]byte, error) {

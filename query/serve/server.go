@@ -332,7 +332,7 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	case file:
 		f, err = s.stream(w, r, h, s.files, s.FileTimeout)
 	case hr.Method == http.MethodPost:
-		f, err = s.posted(r, h)
+		f, err = s.inPlace(s.posts, r, h)
 	case e.Uncached:
 		f, err = s.uncached(r, h)
 	default:
@@ -371,8 +371,12 @@ func (s *Server) probe(p Probe, vary string) http.HandlerFunc {
 		if p.Limited {
 			err = s.Admit(r, &Route{})
 		}
-		if err == nil {
-			f, err = s.probed(r, p)
+		switch {
+		case err != nil:
+		case p.Reads:
+			f, err = s.inPlace(s.reading, r, p.Get)
+		default:
+			f, err = s.create(r, p.Get)
 		}
 		if err != nil {
 			s.fail(w, hr, err)
@@ -382,16 +386,14 @@ func (s *Server) probe(p Probe, vary string) http.HandlerFunc {
 	}
 }
 
-// probed handles a probe, which holds a slot if it reads PostgreSQL.
-func (s *Server) probed(r *Request, p Probe) (*finished, error) {
-	if p.Reads {
-		release, err := s.reading.acquire(r.Context, r.holder())
-		if err != nil {
-			return nil, err
-		}
-		defer release()
+// inPlace handles a request in one of some places, without an engine slot.
+func (s *Server) inPlace(places *slots, r *Request, h Handler) (*finished, error) {
+	release, err := places.acquire(r.Context, r.holder())
+	if err != nil {
+		return nil, err
 	}
-	return s.create(r, p.Get)
+	defer release()
+	return s.create(r, h)
 }
 
 // serveFile serves a file. A page must not load anything from another host.
