@@ -343,10 +343,7 @@ func (q *Page[A, R]) settle(p *Pin, raw []R, rows uint64) (out part[R], err erro
 		}
 		switch m := any(&distinct[i]).(marked).mark(); {
 		case m.isCursor():
-			p.saw(m)
-			if q.newest {
-				p.sawNewest(m.Seq)
-			}
+			p.saw(m, q.newest)
 			seen = true
 		default:
 			out.entries = append(out.entries, distinct[i])
@@ -356,7 +353,7 @@ func (q *Page[A, R]) settle(p *Pin, raw []R, rows uint64) (out part[R], err erro
 		if !out.whole { // cursor rows filled the limit
 			return part[R]{}, nil
 		}
-		p.saw(&Mark{}) // the generation has lost its cursor: older than every pin
+		p.saw(&Mark{}, false) // the generation has lost its cursor: older than every pin
 	}
 	return out, nil
 }

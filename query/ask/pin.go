@@ -119,24 +119,16 @@ func (p *Pin) Only(filter *common.Address) common.Address {
 	return *filter
 }
 
-// saw compares the cursor that a question read with the pin.
-func (p *Pin) saw(m *Mark) {
+// saw compares the cursor that a question read with the pin. If a list is only valid for the newest block, the cursor
+// read with it must have the pin's seq.
+func (p *Pin) saw(m *Mark, newest bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case m.Seq < p.Seq: // the generation has lost its newest part
+	case m.Seq < p.Seq, newest && m.Seq != p.Seq: // the generation has lost its newest part, or has more
 		p.gone = true
 	case m.Rewrites != p.rewrites:
 		p.stale, p.seen = true, max(p.seen, m.Seq)
-	}
-}
-
-// sawNewest is for a list that is only valid for the newest block: the cursor read with it must have the pin's seq.
-func (p *Pin) sawNewest(seq uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if seq != p.Seq {
-		p.gone = true
 	}
 }
 
@@ -160,13 +152,6 @@ func (p *Pin) Lapses(at uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.expiry = min(p.expiry, at)
-}
-
-// judged returns what the questions have found out about the state so far.
-func (p *Pin) judged() (stale, gone bool, seen uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.stale, p.gone, p.seen
 }
 
 // Validity describes how long an answer holds.
@@ -260,7 +245,9 @@ func Answer(ctx context.Context, w *state.Watcher, s *state.Snapshot, asOfBlock 
 // Settled returns nil, during a long answer, if its questions so far read what the log has for Block. On ErrRewritten,
 // everything read since the last call must be discarded. A rewriting unit above Block does not affect the answer.
 func (p *Pin) Settled(ctx context.Context, w *state.Watcher) error {
-	stale, gone, seen := p.judged()
+	p.mu.Lock()
+	stale, gone, seen := p.stale, p.gone, p.seen
+	p.mu.Unlock()
 	switch {
 	case gone:
 		return ErrRewritten

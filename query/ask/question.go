@@ -339,10 +339,10 @@ func withoutCursors[R any](p *Pin, rows []R) []R {
 		}
 	}
 	for m := range cursors {
-		p.saw(&m)
+		p.saw(&m, false)
 	}
 	if len(cursors) == 0 {
-		p.saw(&Mark{}) // the generation has lost its cursor: older than every pin
+		p.saw(&Mark{}, false) // the generation has lost its cursor: older than every pin
 	}
 	return out
 }

@@ -27,17 +27,12 @@ var rendered = sync.OnceValue(func() []serve.File {
 		{Path: "/openapi.json", Kind: "application/json; charset=utf-8", Body: openapi.JSON()},
 	}
 	out = append(out, pageFiles()...)
-	page := func(path, name, kind string) {
+	const script = "text/javascript; charset=utf-8"
+	for name, kind := range map[string]string{"docs.js": script, "theme.js": script, "search.js": script,
+		"docs.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"} {
 		body, err := files.ReadFile(name)
-		if err != nil {
-			panic(err) // the file is part of the binary
-		}
-		out = append(out, serve.File{Path: path, Kind: kind, Body: body})
+		must(err)
+		out = append(out, serve.File{Path: "/docs/" + name, Kind: kind, Body: body})
 	}
-	page("/docs/docs.js", "docs.js", "text/javascript; charset=utf-8")
-	page("/docs/theme.js", "theme.js", "text/javascript; charset=utf-8")
-	page("/docs/search.js", "search.js", "text/javascript; charset=utf-8")
-	page("/docs/docs.css", "docs.css", "text/css; charset=utf-8")
-	page("/docs/icon.svg", "icon.svg", "image/svg+xml")
 	return out
 })
