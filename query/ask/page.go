@@ -25,11 +25,11 @@ const (
 
 // Place is the position of an entry in its list.
 type Place struct {
-	Key      Decimal
-	Block    uint64
-	LogIndex uint32
-	Sub      uint8
-	User     common.Address
+	Key      string         `ch:"sort_key" sql:"toString(key)"`
+	Block    uint64         `ch:"block"`
+	LogIndex uint32         `ch:"log_index"`
+	Sub      uint8          `ch:"sub"`
+	User     common.Address `ch:"user"`
 }
 
 // InOrder returns SQL in one order. In its text {order} is the order of the lists, {order of places} that of the
@@ -52,23 +52,14 @@ func InOrder(sql string, order Order) string {
 type Entry struct {
 	Signed
 	Part
-	Key      string         `ch:"sort_key" sql:"toString(key)"`
-	Block    uint64         `ch:"block"`
-	LogIndex uint32         `ch:"log_index"`
-	Sub      uint8          `ch:"sub"`
-	User     common.Address `ch:"user"`
+	Place
 }
 
 func (e *Entry) entry() *Entry { return e }
 
-// Place returns the position of the entry.
-func (e *Entry) Place() Place {
-	return Place{Key: Decimal(e.Key), Block: e.Block, LogIndex: e.LogIndex, Sub: e.Sub, User: e.User}
-}
-
 // samePlace reports whether two rows are of one place of one list.
 func (e *Entry) samePlace(other *Entry) bool {
-	return e.List == other.List && e.Place() == other.Place()
+	return e.List == other.List && e.Place == other.Place
 }
 
 type entry interface{ entry() *Entry }
@@ -137,12 +128,8 @@ var sqlDeep string
 
 // placeRow is the place of an entry, and how many rows were read to find it.
 type placeRow struct {
-	Key      string         `ch:"sort_key"`
-	Block    uint64         `ch:"block"`
-	LogIndex uint32         `ch:"log_index"`
-	Sub      uint8          `ch:"sub"`
-	User     common.Address `ch:"user"`
-	Read     uint64         `ch:"rows_read"`
+	Place
+	Read uint64 `ch:"rows_read"`
 }
 
 // Deep lets the page find an entry far from the beginning without reading all columns of the entries before it: the
@@ -191,8 +178,7 @@ func (q *Page[A, R]) After(
 ) (rows []R, last *Place, err error) {
 	rows, err = q.read(ctx, p, args, place, 0, size)
 	if len(rows) > 0 {
-		at := any(&rows[len(rows)-1]).(entry).entry().Place()
-		place = &at
+		place = new(any(&rows[len(rows)-1]).(entry).entry().Place)
 	}
 	return rows, place, err
 }
@@ -211,8 +197,7 @@ func (q *Page[A, R]) find(ctx context.Context, p *Pin, args A, offset uint64) (*
 		whole := len(found) > 0 && found[0].Read < rows
 		switch {
 		case len(found) == 2 || len(found) == 1 && whole:
-			f := found[0]
-			return &Place{Decimal(f.Key), f.Block, f.LogIndex, f.Sub, f.User}, true, nil
+			return &found[0].Place, true, nil
 		case len(found) == 0 && rows > 32*(offset+spareRows): // no list has so many rows that cancel each other
 			return nil, false, nil
 		}
@@ -376,7 +361,7 @@ func after(place *Place) clickhouse.Parameters {
 	if place == nil {
 		return clickhouse.Parameters{}
 	}
-	return clickhouse.Parameters{"after_key": string(place.Key), "after_block": strconv.FormatUint(place.Block, 10),
+	return clickhouse.Parameters{"after_key": place.Key, "after_block": strconv.FormatUint(place.Block, 10),
 		"after_log": strconv.FormatUint(uint64(place.LogIndex), 10), "after_sub": strconv.Itoa(int(place.Sub)),
 		"after_user": escaped(place.User[:])}
 }

@@ -205,7 +205,7 @@ func TestFirstOfEach(t *testing.T) {
 		}
 		for _, n := range []int{1, 3} {
 			want, err := page.Read(t.Context(), p, asked[n], 0, 1)
-			if err != nil || len(want) != 1 || got[n] == nil || got[n].Place() != want[0].Place() {
+			if err != nil || len(want) != 1 || got[n] == nil || got[n].Place != want[0].Place {
 				t.Errorf("order %v: %+v, want %+v, %v", order, got[n], want, err)
 			}
 		}

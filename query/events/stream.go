@@ -122,9 +122,8 @@ func (f *Feed) sendNext(
 
 // stretch is a range of the log, encoded for sending.
 type stretch struct {
-	generation int32
-	after, to  uint64
-	frames     []frame
+	to     uint64
+	frames []frame
 }
 
 // frame is one encoded event, with the fields that filters use.
@@ -210,7 +209,7 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, selected *on
 	if err != nil {
 		return nil, err
 	}
-	out := &stretch{generation: s.Generation, after: after, to: to}
+	out := &stretch{to: to}
 	for i := range rows {
 		r := &rows[i]
 		if r.Sent {

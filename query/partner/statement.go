@@ -291,11 +291,7 @@ func (b *building) hashes(ctx context.Context, some []statementEvent) ([]common.
 	if err := b.request.Settled(ctx, b.pin); err != nil {
 		return nil, err
 	}
-	places := make([]ask.Place, len(some))
-	for i := range some {
-		places[i] = some[i].Place()
-	}
-	return ask.LiveBlockHashes(ctx, b.pin, places)
+	return ask.LiveBlockHashes(ctx, b.pin, serve.Each(some, func(e *statementEvent) ask.Place { return e.Place }))
 }
 
 // statementEvent is a deposit or a withdrawal request that names the partner.

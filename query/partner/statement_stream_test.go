@@ -74,7 +74,7 @@ func TestEachPageReadsAboutItsOwnRows(t *testing.T) {
 		own := read
 		places := make([]ask.Place, len(some))
 		for i := range some {
-			places[i] = some[i].Place()
+			places[i] = some[i].Place
 		}
 		if _, err := ask.LiveBlockHashes(ctx, p, places); err != nil {
 			t.Fatal(err)

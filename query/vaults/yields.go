@@ -51,7 +51,7 @@ func gains(
 			p.Lapses(uint64(now) + 1)
 			break // nor is there a yield over more days
 		}
-		if from[i].Place() != to.Place() {
+		if from[i].Place != to.Place {
 			p.Lapses(uint64(now) + 1)
 		}
 		if from[i].NavPerShare != "0" {
