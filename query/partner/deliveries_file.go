@@ -21,7 +21,7 @@ func (w *Webhooks) deliveriesFile(
 	r *serve.Request, rows int, after db.ListDeliveriesParams,
 ) (*serve.Answer, error) {
 	after.Limit = int32(max(1, rows/maxAttempts))
-	return serve.WholeAsRead(r.Context, r, func(ctx context.Context) ([]tried, error) {
+	return serve.Whole(r.Context, r, nil, func(ctx context.Context) ([]tried, error) {
 		deliveries, err := w.filtered.ListDeliveries(ctx, after)
 		if err != nil {
 			return nil, serve.RegistryFailure(err)

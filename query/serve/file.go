@@ -66,31 +66,10 @@ func (r *Request) readParams() {
 // AsFile reports whether the list is requested as a file.
 func (r *Request) AsFile() bool { return r.format != "" }
 
-// Whole returns the answer that contains a whole list; next returns the next rows, and none at the end. The first
-// rows are read at once, while an error can still be reported, and each later batch while the previous one is
-// written. If the file's block is rewritten meanwhile, the file is cut off.
-func Whole[T any](
-	ctx context.Context, r *Request, p *ask.Pin, next func(context.Context) ([]T, error),
-) (*Answer, error) {
-	return whole(ctx, r, fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block), next,
-		func(ctx context.Context) error { return r.Settled(ctx, p) })
-}
-
 // Settled reports whether what a long answer read so far belongs to the state that it is pinned to. The error is
 // ask.ErrRewritten if it does not, and then the rows must not be written.
 func (r *Request) Settled(ctx context.Context, p *ask.Pin) error {
 	return p.Settled(ctx, r.server.Watcher)
-}
-
-// WholeAsRead is Whole for a list that does not depend on a block and may change while it is sent: each row is as it
-// was when it was read. So the file has no ETag, because only its bytes could identify it.
-func WholeAsRead[T any](ctx context.Context, r *Request, next func(context.Context) ([]T, error)) (*Answer, error) {
-	a, err := whole(ctx, r, r.listName()+"-"+r.server.Watcher.Now().UTC().Format("20060102T150405Z"), next,
-		func(context.Context) error { return nil })
-	if a != nil {
-		a.untagged = true
-	}
-	return a, err
 }
 
 // listName returns the list's part of a file name, made from its path.
@@ -99,14 +78,24 @@ func (r *Request) listName() string {
 		"-").Replace(routeOf(r.HTTP))
 }
 
-// whole is Whole with a name. Rows from next are written only if settled returns no error.
-func whole[T any](ctx context.Context, r *Request, name string, next func(context.Context) ([]T, error),
-	settled func(context.Context) error) (*Answer, error) {
+// Whole returns the answer that contains a whole list; next returns the next rows, and none at the end. The first
+// rows are read at once, while an error can still be reported, and each later batch while the previous one is
+// written. If the file's block is rewritten meanwhile, the file is cut off.
+//
+// p is nil for a list that does not depend on a block and may change while it is sent: each row is as it was when it was
+// read. So the file has no ETag, because only its bytes could identify it.
+func Whole[T any](
+	ctx context.Context, r *Request, p *ask.Pin, next func(context.Context) ([]T, error),
+) (*Answer, error) {
+	name := r.listName() + "-" + r.server.Watcher.Now().UTC().Format("20060102T150405Z") // when the first rows are read
+	if p != nil {
+		name = fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block)
+	}
 	rows, err := next(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format),
+	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format), untagged: p == nil,
 		Stream: func(ctx context.Context, out io.Writer) error {
 			w := files.NewWriter[T](r.format, out)
 			for len(rows) > 0 {
@@ -115,8 +104,8 @@ func whole[T any](ctx context.Context, r *Request, name string, next func(contex
 					func() error { return w.Write(rows) },
 					func() error {
 						return r.Turn(ctx, func(ctx context.Context) (err error) {
-							if more, err = next(ctx); err == nil {
-								err = settled(ctx)
+							if more, err = next(ctx); err == nil && p != nil {
+								err = r.Settled(ctx, p)
 							}
 							return err
 						})
