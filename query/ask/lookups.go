@@ -52,8 +52,7 @@ func shared[K comparable, R any](p *Pin, read func(context.Context, *Pin, []K) (
 	return s.Shared((*lookups[K, R])(nil), func() any {
 		return &lookups[K, R]{name: name, keep: keep, of: map[K]*lookup[K, R]{},
 			read: func(ctx context.Context, names []K) ([]R, error) {
-				newest, _ := At(s, nil) // without asOfBlock there is no error
-				return read(ctx, newest, names)
+				return read(ctx, Newest(s), names)
 			}}
 	}).(*lookups[K, R])
 }

@@ -42,10 +42,15 @@ type RangeError struct{ Reason string }
 
 func (e *RangeError) Error() string { return "asOfBlock " + e.Reason }
 
+// Newest pins an answer to the newest block.
+func Newest(s *state.Snapshot) *Pin {
+	return &Pin{Seq: s.Seq, Block: s.Block, Vaults: s.Vaults, ChainID: s.ChainID, snapshot: s, rewrites: s.Rewrites,
+		expiry: readmodel.Never}
+}
+
 // At pins an answer to the newest block, or to a past one. The error is a *RangeError.
 func At(s *state.Snapshot, asOfBlock *uint64) (*Pin, error) {
-	p := &Pin{Seq: s.Seq, Block: s.Block, Vaults: s.Vaults, ChainID: s.ChainID, snapshot: s, rewrites: s.Rewrites,
-		expiry: readmodel.Never}
+	p := Newest(s)
 	switch {
 	case asOfBlock == nil:
 		return p, nil

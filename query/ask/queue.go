@@ -3,7 +3,6 @@ package ask
 import (
 	"context"
 	_ "embed"
-	"math/big"
 	"reflect"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -20,11 +19,9 @@ type ofQueue struct {
 
 type queueRow struct {
 	Mark
-	Vault    common.Address `ch:"vault"`
-	Total    uint64         `ch:"total"`
-	Unfunded uint64         `ch:"unfunded"`
-	Estimate string         `ch:"unfunded_estimate"`
-	Lapses   uint64         `ch:"lapses"`
+	Vault common.Address `ch:"vault"`
+	Queued
+	Lapses uint64 `ch:"lapses"`
 }
 
 var queue = New[ofQueue, queueRow](sqlQueue)
@@ -32,8 +29,9 @@ var queue = New[ofQueue, queueRow](sqlQueue)
 // Queued describes the queue of a vault at a block: the pending and claimable requests that have not lapsed, the
 // pending ones, and the sum of their estimates in native units.
 type Queued struct {
-	Total, Unfunded uint64
-	Estimate        *big.Int
+	Total    uint64 `ch:"total"`
+	Unfunded uint64 `ch:"unfunded"`
+	Estimate string `ch:"unfunded_estimate"`
 }
 
 // Queue counts the queue of one vault, or of each if vault is nil. Vaults without requests are not in the map. Answers
@@ -47,7 +45,7 @@ func Queue(ctx context.Context, p *Pin, vault *common.Address) (map[common.Addre
 	out := make(map[common.Address]Queued, len(rows))
 	for _, r := range rows {
 		if vault == nil || r.Vault == *vault {
-			out[r.Vault] = Queued{r.Total, r.Unfunded, Number(r.Estimate)}
+			out[r.Vault] = r.Queued
 			p.Lapses(r.Lapses)
 		}
 	}

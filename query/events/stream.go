@@ -187,10 +187,7 @@ type unitJSON struct {
 // read reads a range of the log, filtered by `selected` unless it is nil. Each record is sent as it was in the log;
 // later changes to it are sent when they occur.
 func read(ctx context.Context, s *state.Snapshot, after, to uint64, selected *only) (*stretch, error) {
-	p, err := ask.At(s, nil)
-	if err != nil {
-		return nil, err
-	}
+	p := ask.Newest(s)
 	rows, err := stretches.Rows(ctx, p, ofStretch{after, to})
 	if err != nil {
 		return nil, err

@@ -346,15 +346,11 @@ func readLastNavs(ctx context.Context, s *state.Snapshot) (map[common.Address]ui
 	if s.Partial {
 		return nil, nil // there are no lists yet
 	}
-	p, err := ask.At(s, nil)
-	if err != nil {
-		return nil, err
-	}
-	navs, err := ask.NewestNavs(ctx, p)
+	navs, err := ask.NewestNavs(ctx, ask.Newest(s))
 	times := make(map[common.Address]uint64, len(navs))
 	for i, nav := range navs {
 		if nav != nil {
-			times[p.Vaults[i].Address] = uint64(nav.Time)
+			times[s.Vaults[i].Address] = uint64(nav.Time)
 		}
 	}
 	return times, err

@@ -1,6 +1,7 @@
 package vaults
 
 import (
+	"cmp"
 	"context"
 	"math/big"
 
@@ -58,11 +59,7 @@ func entryOf(v *state.Vault, t *ask.Totals, q ask.Queued) entryJSON {
 		out.DepositsToSweep = amountOf(t.Unswept(), new(big.Int).Sub(&t.Deposited, &t.SweptAssets).String())
 	}
 	if can.Queue {
-		estimate := "0"
-		if q.Estimate != nil {
-			estimate = q.Estimate.String()
-		}
-		out.WithdrawalsToFund = amountOf(int64(q.Unfunded), estimate)
+		out.WithdrawalsToFund = amountOf(int64(q.Unfunded), cmp.Or(q.Estimate, "0"))
 		if of.Lacks(mapping.Requested, mapping.Assets) {
 			out.WithdrawalsToFund.TotalAmount = nil // the sum of what is unknown
 		}

@@ -29,7 +29,7 @@ func TestEntryOfUpgradedVault(t *testing.T) {
 		v := &state.Vault{Mapped: &mapping.Sources{Description: &mapping.Description{
 			Sources: []mapping.Source{{Role: "vault"}}, Ranges: c.of}}}
 		got := entryOf(v, &ask.Totals{Deposited: *big.NewInt(5)},
-			ask.Queued{Unfunded: 1, Estimate: big.NewInt(7)})
+			ask.Queued{Unfunded: 1, Estimate: "7"})
 		if sum := got.WithdrawalsToFund; *sum.Count != 1 || (sum.TotalAmount != nil) != c.known {
 			t.Errorf("%s: the withdrawals to fund are %+v", name, sum)
 		}
