@@ -80,8 +80,10 @@ func (a *Access) spend(ctx context.Context, k rateKey, perMinute int) (quota, er
 	if granted {
 		l.tokens--
 	}
-	if !granted || l.tokens > 0 {
-		a.leases.put(k, l)
+	if !granted || l.tokens > 0 { // only this request draws, so nothing else is held that could still be used
+		a.leases.mu.Lock()
+		defer a.leases.mu.Unlock()
+		a.leases.held[k] = l
 	}
 	return l.quota(granted, now), nil
 }
@@ -126,13 +128,6 @@ func (l *leases) drawingOf(k rateKey) chan struct{} {
 		l.drawing[k] = make(chan struct{}, 1)
 	}
 	return l.drawing[k]
-}
-
-// put holds what the only request that draws has drawn: nothing else is held then that could still be used.
-func (l *leases) put(k rateKey, drawn lease) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held[k] = drawn
 }
 
 // quota returns the partner's state under the limit: tokens still held do not count as used.

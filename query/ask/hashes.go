@@ -38,7 +38,7 @@ var hashes = New[ofHashes, hashRow](sqlHashes)
 // Log identifies a log by its seq, together with the number of its block.
 type Log struct{ Seq, Block uint64 }
 
-// LogsOf selects the logs of events of which those of a block are adjacent; of returns the log of an event.
+// LogsOf selects the logs of events; those of one block must be adjacent. of returns the log of an event.
 func LogsOf[E any](events []E, of func(*E) Log) (logs Logs) {
 	for i := range events {
 		l := of(&events[i])
@@ -48,7 +48,8 @@ func LogsOf[E any](events []E, of func(*E) Log) (logs Logs) {
 	return logs
 }
 
-// BlockHashes returns the block hash of each event, in order, as LogsOf does. A missing hash is an internal error.
+// BlockHashes returns the block hash of each event, in order; of returns the log of an event, as for LogsOf. A missing
+// hash is an internal error.
 func BlockHashes[E any](ctx context.Context, p *Pin, events []E, of func(*E) Log) ([]common.Hash, error) {
 	if len(events) == 0 {
 		return nil, nil

@@ -97,10 +97,17 @@ func (f *Feed) next(ctx context.Context, out *serve.Live, s *state.Snapshot, aft
 	}
 }
 
-// perform makes a shared read.
+// perform makes a shared read. One that fails is dropped, so that it is retried.
 func (r *reads) perform(sh *shared, read func() error) (*stretch, error) {
+	defer close(sh.ready)
 	sh.err = context.Canceled // unless the read below succeeds
-	defer r.settle(sh)
+	defer func() {
+		if sh.err != nil {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.kept = slices.DeleteFunc(r.kept, func(other *shared) bool { return other == sh })
+		}
+	}()
 	sh.err = read()
 	return sh.stretch, sh.err
 }
@@ -128,14 +135,4 @@ func (r *reads) left(generation int32, after uint64) bool {
 	defer r.mu.Unlock()
 	reached := func(sh *shared) bool { return sh.generation != generation || sh.after <= after }
 	return len(r.kept) == keptStretches && !slices.ContainsFunc(r.kept, reached)
-}
-
-// settle drops a shared read that failed, so that it is retried.
-func (r *reads) settle(sh *shared) {
-	if sh.err != nil {
-		r.mu.Lock()
-		r.kept = slices.DeleteFunc(r.kept, func(other *shared) bool { return other == sh })
-		r.mu.Unlock()
-	}
-	close(sh.ready)
 }
