@@ -84,7 +84,10 @@ func FuzzQuery(f *testing.F) {
 	paths := []string{"/api/v1/vaults/" + vaultA.Hex() + "/nav", "/api/v1/users",
 		"/api/v1/users/" + alice.Hex() + "/deposits", "/api/v1/users/" + alice.Hex() + "/withdrawals",
 		"/api/v1/queues/withdrawals", "/api/v1/queues/deposits", "/api/v1/partner/webhooks/deliveries",
-		"/api/v1/partner/events", "/api/v1/partner/stats", "/api/v1/explain"}
+		"/api/v1/partner/events", "/api/v1/partner/stats", "/api/v1/explain", "/api/v1/events", "/api/v1/reorganisations",
+		"/api/v1/block", "/api/v1/vaults/" + vaultA.Hex() + "/series", "/api/v1/vaults/" + vaultA.Hex() + "/funding",
+		"/api/v1/vaults/" + vaultA.Hex() + "/deposits", "/api/v1/vaults/" + vaultA.Hex() + "/withdrawals",
+		"/api/v1/vaults/" + vaultA.Hex() + "/users", "/api/v1/partner/webhooks/health"}
 	for _, name := range []string{"page", "pageSize", "vault", "from", "to", "sortBy", "sortOrder", "status", "asOfBlock",
 		"after", "limit", ""} {
 		for _, value := range []string{"", "1", "-1", "9223372036854775808", "99999999999999999999999999", "0x1", "1e9",
@@ -100,6 +103,14 @@ func FuzzQuery(f *testing.F) {
 			"/0/depositsToSweep/count", "/holdings/deposits/" + vaultA.Hex() + "/_count", "/~0", "", "//", "/-1/count"} {
 			f.Add(uint8(explain), "of="+of+"&field="+field+"&retracted=true")
 			f.Add(uint8(explain), "of="+of+"%3Fvault%3D"+vaultA.Hex()+"&field="+field)
+		}
+	}
+	for which := explain + 1; which < len(paths); which++ {
+		for _, query := range []string{"before=_____________wEAAA", "kind=A,B&retracted=true", "width=9223372036854775807",
+			"time=0000-01-01", "interval=week&from=0000-01-01&to=9999-12-31T23:59:59-14:00", "asOfBlock=00011&format=csv",
+			"from=2023-11-14T22:13:20.5Z&to=1969-12-31", "vault=0x0000000000000000000000000000000000000000",
+			"tx=0x" + strings.Repeat("0", 64), "sortBy=totalDeposited&asOfBlock=7&page=99999"} {
+			f.Add(uint8(which), query)
 		}
 	}
 	f.Fuzz(func(t *testing.T, which uint8, query string) {
