@@ -82,8 +82,8 @@ func (r *Request) listName() string {
 // rows are read at once, while an error can still be reported, and each later batch while the previous one is
 // written. If the file's block is rewritten meanwhile, the file is cut off.
 //
-// p is nil for a list that does not depend on a block and may change while it is sent: each row is as it was when it was
-// read. So the file has no ETag, because only its bytes could identify it.
+// p is nil for a list that does not depend on a block and may change while it is sent: each row is as it was when it
+// was read. So the file has no ETag, because only its bytes could identify it.
 func Whole[T any](
 	ctx context.Context, r *Request, p *ask.Pin, next func(context.Context) ([]T, error),
 ) (*Answer, error) {

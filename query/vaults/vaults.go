@@ -109,7 +109,8 @@ func describe(p *ask.Pin, v *state.Vault, newest *ask.NAV) vaultJSON {
 		Kinds: v.Mapped.Description.Kinds(),
 	}
 	if newest != nil {
-		out.TotalAssets, out.TotalSupply = worth(v, newest.Block, newest.LogIndex, newest.Assets.String(), newest.Supply.String())
+		out.TotalAssets, out.TotalSupply = worth(v, newest.Block, newest.LogIndex, newest.Assets.String(),
+			newest.Supply.String())
 		out.NavPerShare, out.NavUpdatedAt = new(newest.PerShare.String()), serve.TimeOrNull(uint64(newest.Time))
 	}
 	return out
