@@ -210,6 +210,9 @@ func TestMistakes(t *testing.T) {
 			"6:16: the struct of `$a.id` has two members with this name"},
 		"a reserved name": {rules("  - on: A(uint256 time)\n    emit: supply\n    set: {shares: $time}\n"),
 			"6:19: `$time` can be the block's or the event's: give the parameter another name in `on`"},
+		"an event of the stream": {rules("  - on: unit(uint256 shares)\n    emit: supply\n    set: {shares: $shares}\n"),
+			"4:9: an event with the name `unit` can only have `emit: none`: the API uses the names Unknown, error, open, " +
+				"retracted and unit itself"},
 		"no companion": {rules(bought +
 			"    emit: void\n    set: {key: place}\n    with: {on: C(uint256 key), set: {key: $key}}\n"),
 			"7:11: the key `match` is missing in `with`"},
@@ -269,6 +272,22 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("the mistakes are\n%v, want\nf.yaml:%s", err, test.want)
 			}
 		})
+	}
+}
+
+// TestReservedNames checks that no event with an effect has a name that the stream of the API or a browser uses for
+// other events, or that stands for logs without a rule. Without an effect, such an event is not named.
+func TestReservedNames(t *testing.T) {
+	t.Parallel()
+	for name, reserved := range map[string]bool{"unit": true, "retracted": true, "error": true, "open": true,
+		"Unknown": true, "Unit": false, "message": false} {
+		on := "  - on: " + name + "(uint256 shares)\n    emit: "
+		if _, err := Parse("f.yaml", []byte(rules(on+"supply\n    set: {shares: $shares}\n"))); (err != nil) != reserved {
+			t.Errorf("%s with an effect: %v", name, err)
+		}
+		if _, err := Parse("f.yaml", []byte(rules(on+"none\n"))); err != nil {
+			t.Errorf("%s without an effect: %v", name, err)
+		}
 	}
 }
 

@@ -400,9 +400,18 @@ func (c *checker) rule(m *Mapping, n *yaml.Node) {
 	if with != nil && r.with == nil {
 		return // its mistakes are reported, and some fields of the effect are unknown
 	}
+	if len(r.effects) > 0 && slices.Contains(reserved, of.Name) && !c.recorded {
+		c.at(on, 0, "an event with the name `%s` can only have `emit: none`: the API uses the names %s itself", of.Name,
+			series(reserved, "and"))
+	}
 	r.event = addEvent(&m.events, of.Event)
 	m.rules = append(m.rules, r)
 }
+
+// reserved are names that an event with an effect cannot have, because the API names it by its kind. The event stream
+// has the events `retracted` and `unit`, a browser's EventSource dispatches `error` and `open` itself, and a log that no
+// rule names is counted as Unknown.
+var reserved = []string{"Unknown", "error", "open", "retracted", "unit"}
 
 // with parses a companion; nil if there is a mistake. Its fields are parsed with those of the effect.
 func (c *checker) with(m *Mapping, n *yaml.Node, primary *signature) *companion {

@@ -65,8 +65,8 @@ func TestCanonicalIsAMapping(t *testing.T) {
 // TestRecordOfAnEarlierVersion: characters that are not displayed are a mistake now, and so is a rule that names two
 // partners, voids a deposit that has shares, cancels shares that may not be funded, funds the requests of one owner up
 // to a key or for a total, prices requests after their funding, names a place that no log contains, values a vault
-// without its supply, or has an expiry where the owner's oldest request is claimed. But the log has them forever, so
-// such a record can be read, and its text is found by its hash.
+// without its supply, has an expiry where the owner's oldest request is claimed, or has an event with a reserved name.
+// But the log has them forever, so such a record can be read, and its text is found by its hash.
 func TestRecordOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	const effect = "{key: place, owner: $who, assets: $assets, shares: $shares, partner: 1}"
@@ -82,6 +82,7 @@ func TestRecordOfAnEarlierVersion(t *testing.T) {
 		"[{valuation: {total_assets: $assets}}]",
 		"[{requested: {key: 1, owner: $who, shares: $shares, expires: $assets}}, {claimed: {owner: $who, assets: 1, shares: " +
 			"1}}]",
+		"none\n  - on: open(uint256 id)\n    emit: void\n    set: {key: $id}",
 		"none\n  - on: \"B() // a\\u200bb\"\n    emit: none"} {
 		text := []byte(rules(bought + "    emit: " + emit + "\n"))
 		if _, err := Parse("x", text); err == nil {
