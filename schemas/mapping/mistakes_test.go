@@ -153,6 +153,16 @@ func TestMistakes(t *testing.T) {
 		"a claim of a place": {rules(strings.Replace(requested, "key: $id", "key: place", 1) + ", source_id: $code}\n" +
 			bought + "    emit: claimed\n    set: {key: $assets, assets: $assets}\n"), "7:9: `claimed` names a `key` of its event, and each " +
 			"`requested` has the key `place`, which no other log contains"},
+		"a funding up to a place": {rules(strings.Replace(requested, "key: $id", "key: place", 1) + "}\n" + bought +
+			"    emit: [{funded: {up_to_key: $assets}}, {claimed: {owner: $who, assets: 1, shares: 1}}]\n"), "7:9: `funded` names a " +
+			"`key` of its event, and each `requested` has the key `place`, which no other log contains"},
+		"a sweep up to a place": {rules(bought + "    emit: [{deposit: {key: place, owner: $who, assets: $assets, shares: " +
+			"$shares}}, {sweep: {up_to_key: $assets, assets: 1}}]\n"), "4:9: `sweep` names a `key` of its event, and each " +
+			"`deposit` has the key `place`, which no other log contains"},
+		"a claim of no request": {rules(bought + "    emit: [{claimed: {owner: $who, assets: 1, shares: 1}}]\n"), "4:9: " +
+			"`claimed` is about a request, and no rule emits `requested`: a payment without a request is `instant`"},
+		"a request without end": {rules(requested + "}\n"), "4:9: no rule emits `claimed`, so a request would stay in the queue " +
+			"forever: emit `instant` if no later log names it, or its owner and shares"},
 		"a void place": {rules(bought + "    emit: [{deposit: {key: place, owner: $who, assets: $assets, group: 1}}, " +
 			"{priced: {side: deposit, group: 1, assets: 1, shares: 1}}, {void: {key: $assets}}]\n"), "4:9: `void` names a " +
 			"`key` of its event, and each `deposit` has the key `place`, which no other log contains"},

@@ -24,7 +24,7 @@ func (e *emission) keyIsPlace() bool {
 // namesKey reports whether the rule itself names deposits or requests by a parameter of its event.
 func (e *emission) namesKey() bool {
 	return slices.ContainsFunc(e.sets,
-		func(s assignment) bool { return s.field.field == ID && s.value.parameter != nil })
+		func(s assignment) bool { return s.field.field&(ID|To) != 0 && s.value.parameter != nil })
 }
 
 // queue checks that the rules fit each other: that they name deposits and requests in the same way, because otherwise
@@ -71,7 +71,7 @@ func (c *checker) queue(m *Mapping) {
 	}
 	for r, e := range m.emissions() {
 		has, named := r.possibly(e), Requested
-		if e.kind == Void {
+		if e.kind == Void || e.kind == Sweep {
 			named = Deposit
 		}
 		switch {
@@ -111,6 +111,13 @@ func (c *checker) queue(m *Mapping) {
 		case (e.kind == Cancelled && has&(ID|SourceID|Group) != 0 || e.kind == Expired) && m.queue.has&Unfunded != 0:
 			c.at(r.node, 0, "requests that are claimed by their owner and never funded cannot be %s: whose turn it is would "+
 				"be unknown", e.kind)
+		case e.kind > Requested && e.kind <= Expired && first[Requested] == nil && !c.recorded:
+			c.at(r.node, 0, "`%s` is about a request, and no rule emits `requested`: a payment without a request is `instant`",
+				e.kind)
 		}
+	}
+	if c.found == 0 && first[Requested] != nil && first[Claimed] == nil && of[Requested]&Expires == 0 && !c.recorded {
+		c.at(first[Requested], 0, "no rule emits `claimed`, so a request would stay in the queue forever: emit `instant` if no "+
+			"later log names it, or its owner and shares")
 	}
 }

@@ -65,8 +65,9 @@ func TestCanonicalIsAMapping(t *testing.T) {
 // TestRecordOfAnEarlierVersion: characters that are not displayed are a mistake now, and so is a rule that names two
 // partners, voids a deposit that has shares, cancels shares that may not be funded, funds the requests of one owner up
 // to a key or for a total, prices requests after their funding, names a place that no log contains, values a vault
-// without its supply, has an expiry where the owner's oldest request is claimed, or has an event with a reserved name.
-// But the log has them forever, so such a record can be read, and its text is found by its hash.
+// without its supply, has an expiry where the owner's oldest request is claimed, has an event with a reserved name,
+// claims requests that no log makes, or makes requests that no log closes. But the log has them forever, so such a record
+// can be read, and its text is found by its hash.
 func TestRecordOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	const effect = "{key: place, owner: $who, assets: $assets, shares: $shares, partner: 1}"
@@ -82,6 +83,9 @@ func TestRecordOfAnEarlierVersion(t *testing.T) {
 		"[{valuation: {total_assets: $assets}}]",
 		"[{requested: {key: 1, owner: $who, shares: $shares, expires: $assets}}, {claimed: {owner: $who, assets: 1, shares: " +
 			"1}}]",
+		"[{requested: {key: place, owner: $who, shares: $shares}}, {claimed: {owner: $who, assets: 1, shares: 1}}, {deposit: " +
+			"{key: place, owner: $who, assets: $assets, shares: $shares}}, {sweep: {up_to_key: $assets, assets: 1}}]",
+		"[{claimed: {owner: $who, assets: 1, shares: 1}}]", "[{requested: {key: place, owner: $who, shares: $shares}}]",
 		"none\n  - on: open(uint256 id)\n    emit: void\n    set: {key: $id}",
 		"none\n  - on: \"B() // a\\u200bb\"\n    emit: none"} {
 		text := []byte(rules(bought + "    emit: " + emit + "\n"))
@@ -336,8 +340,8 @@ func TestSingle(t *testing.T) {
 		"void\n    set: {key: $a}":                                       {false, true, true},
 		"instant\n    set: {owner: $b, assets: $c, shares: $c}":          {true, true, true},
 	} {
-		m, err := Parse("one", []byte("preset: one\nsources: {vault: required}\nevents:\n  - on: E(uint256 a, address b, "+
-			"uint256 c)\n    emit: "+effect+"\n"))
+		m, err := (&checker{file: "one", recorded: true}).parse([]byte("preset: one\nsources: {vault: required}\nevents:\n" +
+			"  - on: E(uint256 a, address b, uint256 c)\n    emit: " + effect + "\n"))
 		must(t, err)
 		if got := (&Description{Ranges: []Range{{Mapping: m}}}).Single(); got != want {
 			t.Errorf("%s: %+v, want %+v", effect, got, want)

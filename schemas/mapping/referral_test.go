@@ -148,10 +148,10 @@ func TestReferralWithAnEstimateOfZero(t *testing.T) {
 	}
 }
 
-// sourcesOf is a vault at the address of recordOf with one mapping.
+// sourcesOf is a vault at the address of recordOf with one mapping, as its record has it.
 func sourcesOf(t *testing.T, text string) *Sources {
 	t.Helper()
-	m, err := Parse("bare.yaml", []byte(text))
+	m, err := (&checker{file: "bare.yaml", recorded: true}).parse([]byte(text))
 	must(t, err)
 	d := &Description{Sources: []Source{{Role: "vault"}}, Ranges: []Range{{To: math.MaxUint64, Mapping: m}}}
 	return &Sources{Vault: d.Compile(), Description: d}

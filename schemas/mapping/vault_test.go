@@ -165,13 +165,17 @@ func TestWhen(t *testing.T) {
 	}
 }
 
+// paid is a rule that claims the requests of a mapping, the oldest of an owner first.
+const paid = "  - on: Paid(address who, uint256 assets, uint256 shares)\n    emit: claimed\n    set: {owner: $who, assets: " +
+	"$assets, shares: $shares}\n"
+
 // TestSeveralEffects checks that one log can have several effects, and has none if one of them cannot be counted.
 func TestSeveralEffects(t *testing.T) {
 	t.Parallel()
 	v := compile(t, "  - on: Settled(uint256 epoch, uint256 assets, uint256 shares)\n    emit:\n"+
 		"      - {priced: {side: redeem, group: $epoch, assets: $assets, shares: $shares}}\n      - {funded: "+
 		"{up_to_group: $epoch}}\n  - on: Asked(address who, uint256 epoch, uint256 shares)\n    emit: requested\n    set: "+
-		"{key: place, owner: $who, group: $epoch, shares: $shares}\n")
+		"{key: place, owner: $who, group: $epoch, shares: $shares}\n"+paid)
 	out := mapped(t, v, Log{}, emitted("Settled(uint256,uint256,uint256)", 0, 4, 5, 6))
 	want := []Effect{
 		{Kind: Priced, Side: RedeemSide, Log: 1, Has: SideField | Group | Assets | Shares, Group: 4, Assets: amountOf(n(5)),
@@ -338,7 +342,7 @@ func TestKeyIsGroup(t *testing.T) {
 	t.Parallel()
 	v := compile(t, "  - on: Asked(uint256 id, address who, uint256 shares)\n    emit: requested\n    set: {key: $id, "+
 		"owner: $who, shares: $shares}\n  - on: Processed(uint256 last, uint256 rate)\n    emit:\n      - {priced: {side: "+
-		"redeem, up_to_group: $last, assets: $rate, shares: 100}}\n      - {funded: {up_to_key: $last}}\n")
+		"redeem, up_to_group: $last, assets: $rate, shares: 100}}\n      - {funded: {up_to_key: $last}}\n"+paid)
 	out := mapped(t, v, emitted("Asked(uint256,address,uint256)", 0, 5, alice, 10),
 		emitted("Processed(uint256,uint256)", 0, 5, 105))
 	if len(out) != 3 || out[0].Group != 5 || !out[0].Present(Group) || out[1].GroupTo != 5 || out[2].To != 5 {
