@@ -273,6 +273,7 @@ func (c *checker) mapping(root *yaml.Node) *Mapping {
 	c.shadowed(m)
 	c.queue(m)
 	c.companions(m)
+	c.unread(m, named(entries, "sources"))
 	if e := named(entries, "nav"); e != nil {
 		c.nav(m, e.value)
 	}
@@ -292,6 +293,20 @@ func (c *checker) roles(m *Mapping, n *yaml.Node) {
 	}
 	if n.Kind == yaml.MappingNode && (len(m.Roles) == 0 || len(m.Roles) > maxRoles) {
 		c.at(n, 0, "`sources` must name between 1 and %d sources", maxRoles)
+	}
+}
+
+// unread reports a required source that no rule is for. The vault itself may have only its NAV and its name.
+func (c *checker) unread(m *Mapping, sources *entry) {
+	if c.found > 0 || c.recorded {
+		return
+	}
+	for _, e := range c.entries(sources.value, "`sources`", nil) {
+		role, _ := m.Role(e.key.Value)
+		read := slices.ContainsFunc(m.rules, func(r rule) bool { return r.role == role })
+		if !read && !m.Roles[role].Optional && e.key.Value != "vault" {
+			c.at(e.key, 0, "no rule is for the source `%s`: add `source: %s` to those of its events", e.key.Value, e.key.Value)
+		}
 	}
 }
 

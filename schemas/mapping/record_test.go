@@ -66,8 +66,8 @@ func TestCanonicalIsAMapping(t *testing.T) {
 // partners, voids a deposit that has shares, cancels shares that may not be funded, funds the requests of one owner up
 // to a key or for a total, prices requests after their funding, names a place that no log contains, values a vault
 // without its supply, has an expiry where the owner's oldest request is claimed, has an event with a reserved name,
-// claims requests that no log makes, or makes requests that no log closes. But the log has them forever, so such a record
-// can be read, and its text is found by its hash.
+// claims requests that no log makes, makes requests that no log closes, or requires a source without rules. But the log
+// has them forever, so such a record can be read, and its text is found by its hash.
 func TestRecordOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	const effect = "{key: place, owner: $who, assets: $assets, shares: $shares, partner: 1}"
@@ -100,6 +100,8 @@ func TestRecordOfAnEarlierVersion(t *testing.T) {
 		_, err = Read(r)
 		must(t, err)
 	}
+	_, err := Canonical("x", []byte("preset: x\nsources: {vault: required, queue: required}\nevents: [{on: A(), emit: none}]\n"))
+	must(t, err)
 }
 
 // TestRecord checks that a vault record returns the contracts and mappings that were put into it, that the record of a
