@@ -81,6 +81,8 @@ type tried struct {
 	Quarantined int                `json:"quarantined"`
 	Unknown     map[string]int     `json:"unknownTopics"`
 	NoRequest   map[string]int     `json:"effectsOnUnknownRequests"`
+	Repeated    map[string]int     `json:"repeatedEffects"`
+	Parts       map[string]int     `json:"effectsOnParts"`
 	First       []triedEffect      `json:"firstEffects"`
 	Faults      []triedQuarantined `json:"firstQuarantined"`
 }
@@ -133,10 +135,11 @@ const maxUnknown = 100_000
 
 // vault compiles the mapping, and returns a trial of it without a node.
 func (cmd mappingTryCmd) vault(s *cli.Streams) (*trial, error) {
-	t := &trial{limit: cmd.Limit, sources: map[common.Address]uint8{}, keys: map[uint64]bool{},
-		ids: map[common.Hash]bool{}}
+	t := &trial{limit: cmd.Limit, sources: map[common.Address]uint8{}, keys: map[uint64]*triedRequest{},
+		ids: map[common.Hash]*triedRequest{}, lines: map[common.Address]*mapping.Amount{}}
 	t.tried = tried{From: cmd.From, To: cmd.To, Effects: map[string]int{}, Without: map[string]int{},
-		Unknown: map[string]int{}, NoRequest: map[string]int{}, First: []triedEffect{}, Faults: []triedQuarantined{}}
+		Unknown: map[string]int{}, NoRequest: map[string]int{}, Repeated: map[string]int{}, Parts: map[string]int{},
+		First: []triedEffect{}, Faults: []triedQuarantined{}}
 	m, d, err := cli.Mapping(s.Err, cmd.Mapping)
 	if err != nil {
 		return nil, err
@@ -192,9 +195,16 @@ type trial struct {
 	// described selects the vault's logs in contracts that several vaults share; nil for a mapping, which has no filters.
 	described *mapping.Sources
 	limit     int
-	// keys and ids are those of the requests so far.
-	keys map[uint64]bool
-	ids  map[common.Hash]bool
+	// keys and ids are those of the requests so far. lines are the shares of each owner's requests, if claims name no
+	// request.
+	keys  map[uint64]*triedRequest
+	ids   map[common.Hash]*triedRequest
+	lines map[common.Address]*mapping.Amount
+}
+
+type triedRequest struct {
+	shares mapping.Amount
+	ended  bool
 }
 
 func (t *trial) run(ctx context.Context, progress func(done uint64)) error {
@@ -272,19 +282,63 @@ func (t *trial) transaction(logs []types.Log, seconds uint64) {
 	}
 }
 
-// follow counts an effect that names a request which no earlier log has made.
+// follow counts the effects that do not fit the requests of earlier logs.
 func (t *trial) follow(e *mapping.Effect) {
+	name := e.Kind.String()
 	switch e.Kind {
 	case mapping.Requested:
-		t.keys[e.ID] = true
-		if e.SourceID != (common.Hash{}) {
-			t.ids[e.SourceID] = true
+		if t.keys[e.ID] != nil {
+			t.Repeated[name]++
+			return
+		}
+		q := &triedRequest{shares: e.Shares}
+		t.keys[e.ID] = q
+		if t.ids[e.SourceID] == nil && e.SourceID != (common.Hash{}) {
+			t.ids[e.SourceID] = q
+		}
+		if line := t.line(e.Owner); e.Present(mapping.Fifo) {
+			line.Add(line, &e.Shares)
 		}
 	case mapping.Funded, mapping.Claimed, mapping.Cancelled, mapping.Expired:
-		if e.Present(mapping.ID) && !t.keys[e.ID] || e.Present(mapping.SourceID) && !t.ids[e.SourceID] {
-			t.NoRequest[e.Kind.String()]++
+		switch {
+		case e.Present(mapping.ID):
+			t.change(name, t.keys[e.ID], e)
+		case e.Present(mapping.SourceID):
+			t.change(name, t.ids[e.SourceID], e)
+		case e.Kind != mapping.Funded && !e.Present(mapping.Group):
+			line := t.line(e.Owner)
+			switch {
+			case line.Lt(&e.Shares):
+				t.NoRequest[name]++
+				line.Clear()
+			case e.Shares.IsZero():
+				t.NoRequest[name]++
+			default:
+				line.Sub(line, &e.Shares)
+			}
 		}
 	}
+}
+
+// change applies an effect to the request that it names; nil if no earlier log made it.
+func (t *trial) change(name string, q *triedRequest, e *mapping.Effect) {
+	switch {
+	case q == nil:
+		t.NoRequest[name]++
+		return
+	case q.ended:
+		t.Repeated[name]++
+	case e.Present(mapping.Shares) && e.Shares != q.shares:
+		t.Parts[name]++
+	}
+	q.ended = q.ended || e.Kind != mapping.Funded
+}
+
+func (t *trial) line(owner common.Address) *mapping.Amount {
+	if t.lines[owner] == nil {
+		t.lines[owner] = new(mapping.Amount)
+	}
+	return t.lines[owner]
 }
 
 func (t *trial) write(w io.Writer) {
@@ -308,6 +362,8 @@ func (t *trial) write(w io.Writer) {
 	}
 	counts("EFFECT", t.Effects)
 	counts("EFFECT ON A REQUEST THAT NO EARLIER LOG MAKES", t.NoRequest)
+	counts("EFFECT THAT REPEATS ONE OF AN EARLIER LOG", t.Repeated)
+	counts("EFFECT ON A WHOLE REQUEST, WITH OTHER SHARES", t.Parts)
 	counts("KNOWN EVENT WITHOUT EFFECT", t.Without)
 	counts("UNKNOWN EVENT, BY ITS FIRST TOPIC", t.Unknown)
 	if t.Quarantined > 0 {

@@ -330,6 +330,42 @@ func TestMappingTry(t *testing.T) {
 	if err != nil || !strings.Contains(out, "EFFECT ON A REQUEST THAT NO EARLIER LOG MAKES") {
 		t.Errorf("a claim of an unknown request: %v\n%s", err, out)
 	}
+	// A request is paid in parts, a key is used twice, and a claim has no shares.
+	request := func(block uint64, id, shares int64) types.Log {
+		return emit(block, 0, contracts.WithdrawalRequested{RequestIndex: big.NewInt(id), Owner: vault,
+			Shares: big.NewInt(shares), AssetsEstimate: big.NewInt(2)})
+	}
+	claim := func(block uint64, id, shares int64) types.Log {
+		return emit(block, 0, contracts.WithdrawalClaimed{RequestIndex: big.NewInt(id), Owner: vault,
+			Shares: big.NewInt(shares), Assets: big.NewInt(2)})
+	}
+	queue = mappingNode(t, request(20, 4, 10), claim(21, 4, 7), claim(22, 4, 3), request(23, 4, 10), claim(24, 4, 9),
+		claim(25, 4, 0))
+	owned := file("owned.yaml", "preset: owned\nsources: {vault: required}\nevents:\n  - on: WithdrawalRequested(uint256 "+
+		"indexed id, address indexed owner, uint32 indexed p, address r, uint256 shares, uint256 a, uint64 e)\n    emit: "+
+		"requested\n    set: {key: place, owner: $owner, shares: $shares}\n  - on: WithdrawalClaimed(uint256 indexed id, "+
+		"address indexed owner, address indexed r, uint256 shares, uint256 a)\n    emit: claimed\n    set: {owner: $owner, "+
+		"shares: $shares, assets: $a}\n")
+	for of, want := range map[string][3]map[string]int{
+		"reference": {{}, {"claimed": 3, "requested": 1}, {"claimed": 1}},
+		owned:       {{"claimed": 1}, {}, {}},
+	} {
+		out, err = try("--from", "10", "--to", "30", "--rpc", queue, of, "--address", vault.Hex(), "--json")
+		var got tried
+		if json.Unmarshal([]byte(out), &got) != nil || !maps.Equal(got.NoRequest, want[0]) ||
+			!maps.Equal(got.Repeated, want[1]) || !maps.Equal(got.Parts, want[2]) {
+			t.Errorf("claims of parts, by %s: %v\n%s", of, err, out)
+		}
+	}
+	if out, err = try("--from", "21", "--to", "30", "--rpc", queue, owned, "--address", vault.Hex()); err != nil ||
+		!strings.Contains(out, "EFFECT ON A REQUEST THAT NO EARLIER LOG MAKES") {
+		t.Errorf("claims of shares that were requested earlier: %v\n%s", err, out)
+	}
+	if out, err = try("--from", "10", "--to", "30", "--rpc", queue, "reference", "--address", vault.Hex()); err != nil ||
+		!strings.Contains(out, "EFFECT THAT REPEATS ONE OF AN EARLIER LOG") ||
+		!strings.Contains(out, "EFFECT ON A WHOLE REQUEST, WITH OTHER SHARES") {
+		t.Errorf("claims of parts: %v\n%s", err, out)
+	}
 	own := file("own.yaml", "preset: own\nsources: {gate: required}\nevents:\n  - {on: A(), source: gate, emit: none}\n")
 	out, err = try(append(blocks, own, "--address", "gate="+vault.Hex())...)
 	if err != nil || !strings.Contains(out, "The mapping has none of these events") {
