@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
@@ -176,4 +177,32 @@ func TestLido(t *testing.T) {
 			t.Errorf("the topic %s is not that of the chain, %s", l.Topics[0], topic)
 		}
 	}
+}
+
+// TestOrigin checks the effects of logs in the order in which the contracts of Origin emit them, by the example of the
+// page: requests are funded by sums that have more than 64 bits, and the tokens of a strategy do not count.
+func TestOrigin(t *testing.T) {
+	t.Parallel()
+	m := exampleOf(t, "origin.yaml")
+	manager := func(signature string, indexed int, words ...any) Log {
+		return m.from("manager", emitted(signature, indexed, words...))
+	}
+	strategy := common.Address{19: 0xa3}
+	ether := func(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(1e18)) }
+	requested := func(of common.Address, id int, amount, sum int64) Log {
+		return manager("WithdrawalRequested(address,uint256,uint256,uint256)", 2, of, id, ether(amount), ether(sum))
+	}
+	m.has([]Log{
+		manager("Mint(address,uint256)", 0, alice, 70), manager("Mint(address,uint256)", 0, strategy, 71),
+		manager("Redeem(address,uint256)", 0, strategy, 72), manager("Redeem(address,uint256)", 0, bob, 73),
+		emitted("Transfer(address,address,uint256)", 2, common.Address{}, alice, 70),
+		requested(alice, 0, 30, 40_030), requested(bob, 1, 10, 40_040),
+		manager("WithdrawalClaimable(uint256,uint256)", 0, ether(40_035), ether(9)),
+		manager("WithdrawalClaimed(address,uint256,uint256)", 2, alice, 0, ether(30)),
+	},
+		"deposit key=1677721602 owner=alice sender=alice assets=70 shares=70",
+		"instant owner=bob receiver=bob shares=73 assets=73",
+		"requested key=0 owner=alice receiver=alice shares=30000000000000000000 estimate=30000000000000000000 group=40030000000000",
+		"requested key=1 owner=bob receiver=bob shares=10000000000000000000 estimate=10000000000000000000 group=40040000000000",
+		"funded up_to_group=40035000000000", "claimed key=0 owner=alice receiver=alice assets=30000000000000000000")
 }
