@@ -185,6 +185,8 @@ func (t *target) find(ctx context.Context, p *ask.Pin, partner *serve.Partner, r
 		}
 		l.args.Vault = t.address
 	}
+	l.args.Voids = slices.ContainsFunc(p.Vaults,
+		func(v state.Vault) bool { return !v.Mapped.Description.Single().Deposits })
 	return l, t.explainable(ctx, l, partner)
 }
 
@@ -222,8 +224,6 @@ func (n *number) from(d *mapping.Description) bool {
 	switch n.logs {
 	case newestNav:
 		return d.ValuationsHave(valued[n.measure])
-	case depositsOfUser, depositsOfPartner:
-		return d.Single().Deposits
 	case depositsUnswept:
 		return d.Single().Deposits && d.Capabilities().Sweeps
 	case claimsOfUser:

@@ -26,6 +26,17 @@ func sql(name string, contained ...string) string {
 	return strings.NewReplacer(contained...).Replace(string(b))
 }
 
+// oneLine returns a query without its comments on one line, so that a condition ("-- if") can be about all of it.
+func oneLine(sql string) string {
+	var lines []string
+	for line := range strings.Lines(sql) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "--") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, " ")
+}
+
 // questions are the queries about the logs that one .sql file selects.
 type questions struct {
 	page, retracted *ask.Question[ofPage, entry]
@@ -35,7 +46,8 @@ type questions struct {
 
 // around returns the queries about the logs that the query with a name selects. Only here are queries made from others.
 func around(name string) *questions {
-	logs := sql(name, "{gone}", sql("gone"))
+	gone := oneLine(sql("gone"))
+	logs := sql(name, "{gone}", gone, "{void}", oneLine(sql("void", "{gone}", gone)))
 	in := func(question string) string { return sql(question, "{logs}", logs) }
 	return &questions{
 		page: ask.New[ofPage, entry](in("page")), retracted: ask.New[ofPage, entry](in("page_retracted")),
@@ -51,6 +63,7 @@ type ofLogs struct {
 	Measure   ask.Word       `ask:"measure,optional"`
 	Unfunded  bool           `ask:"unfunded,optional"`
 	Retracted bool           `ask:"retracted,optional"` // includes retracted logs
+	Voids     bool           `ask:"voids,optional"`     // some deposits may have become void
 }
 
 type ofPage struct {

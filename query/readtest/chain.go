@@ -34,8 +34,10 @@ func VaultRecord(address common.Address, name string, start uint64) Fact {
 	}}
 }
 
-// PresetRecord returns the record of a vault with a preset whose only contract is the vault itself.
-func PresetRecord(t testing.TB, address common.Address, name string, start uint64, preset string) Fact {
+// PresetRecord returns the record of a vault with a preset, whose contracts are the vault itself and more.
+func PresetRecord(
+	t testing.TB, address common.Address, name string, start uint64, preset string, more ...mapping.Source,
+) Fact {
 	t.Helper()
 	text, err := mapping.PresetText(preset)
 	if err == nil {
@@ -43,7 +45,7 @@ func PresetRecord(t testing.TB, address common.Address, name string, start uint6
 	}
 	f := VaultRecord(address, name, start)
 	if err == nil {
-		err = mapping.Record(f.Meta, []mapping.Source{{Role: "vault", Address: address}},
+		err = mapping.Record(f.Meta, append([]mapping.Source{{Role: "vault", Address: address}}, more...),
 			[]mapping.Text{{To: math.MaxUint64, Preset: preset, Text: text}})
 	}
 	if err != nil {

@@ -190,6 +190,7 @@ var kinds = map[Kind]struct {
 	ofUser bool
 }{
 	Deposit: {"DepositAccepted", readmodel.Deposit, true}, Void: {"DepositRequestCanceled", readmodel.Void, true},
+	Price:   {"SettleDeposit", readmodel.PricedDeposits, false},
 	Request: {"WithdrawalRequested", readmodel.Requested, true}, Funding: {"WithdrawalFunded", readmodel.Funded, true},
 	Claim: {"WithdrawalClaimed", readmodel.Claimed, true}, Cancel: {"WithdrawalCancelled", readmodel.Cancelled, true},
 	Expiry: {"WithdrawalExpired", readmodel.Expired, true}, Nav: {"NavUpdated", readmodel.Valuation, false},
@@ -236,7 +237,14 @@ func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 	case Deposit:
 		row.Grouped, row.GroupID = e.Group > 0, e.Group
 	case Void:
-		row.By, row.GroupID = readmodel.ByOwner, e.Group
+		if row.By, row.GroupID = readmodel.ByOwner, e.Group; e.Group == 0 {
+			row.By, row.User = readmodel.ByID, common.Address{}
+		}
+	case Price:
+		row.By, row.GroupID, row.GroupTo, row.IDTo = readmodel.ByGroup, e.Group, e.Group, 0
+		if e.To != 0 {
+			row.By, row.GroupID, row.GroupTo = readmodel.ByUpToGroup, 0, e.To
+		}
 	case Nav:
 		row.Shares = amount(e.Supply)
 		if e.Sampled {

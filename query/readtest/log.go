@@ -27,6 +27,7 @@ const (
 	Vault   Kind = "vault"
 	Deposit Kind = "deposit"
 	Void    Kind = "void"
+	Price   Kind = "price" // of the deposits of a group, or (To) of those up to a group
 	Request Kind = "request"
 	Funding Kind = "funding"
 	Claim   Kind = "claim"
@@ -45,7 +46,8 @@ type Fact struct {
 	User, Other common.Address // owner; sender or receiver
 	Partner     uint32
 	ID, To      uint64 // deposit id, request index, first of a sweep; last of a sweep
-	// of a deposit that is priced later (0: it is not); the one in which a void takes the user's deposits
+	// of a deposit that is priced later (0: it is not); the one in which a void takes the user's deposits (0: the one with
+	// its ID), or that a price is for
 	Group          uint64
 	Assets, Shares int64
 	Price, Supply  int64 // of a NAV; a settlement has Price, too

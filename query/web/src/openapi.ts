@@ -421,11 +421,10 @@ export interface paths {
          *
          *     `/partner/stats` requires the partner's key, and the request counts towards the partner's limit like a request
          *     of the response itself. If the response is 404, so is its explanation, and so is one for a vault that a list
-         *     of the response does not contain. A number that does not follow from single logs is 404 too: deposits of a
-         *     vault whose protocol voids deposits, payments whose logs do not contain the receiver or the amount, a queue
-         *     whose logs do not identify each request by its number, a sum of estimates if requests have none, a NAV,
-         *     total assets or supply that the vault's valuations do not contain, and what is null because the vault has no
-         *     sweeps or no queue.
+         *     of the response does not contain. A number that does not follow from single logs is 404 too:
+         *     payments whose logs do not contain the receiver or the amount, a queue whose logs do not identify each request by
+         *     its number, a sum of estimates if requests have none, a NAV, total assets or supply that the vault's valuations do
+         *     not contain, and what is null because the vault has no sweeps or no queue.
          */
         get: operations["explain"];
         put?: never;
