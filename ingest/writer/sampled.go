@@ -49,7 +49,7 @@ func (s *State) samplingWarnings() (warnings []registry.VaultWarning) {
 			warnings = append(warnings, registry.VaultWarning{Address: v.Address.Hex(), Warning: text})
 		}
 		r := s.Records[v.Address]
-		if r != nil && s.Mapped.Of(v.Address).Description.Derives() {
+		if r != nil && s.Mapped.Of(v.Address).Description.Derives(mapping.Nav|mapping.Assets|mapping.Shares) {
 			if _, ok := s.NavDigits(v.Address); !ok {
 				warn(fmt.Sprintf("its NAV is unknown: shares of %d decimals of an asset of %d decimals have no price with 18 "+
 					"decimals",

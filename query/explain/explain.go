@@ -223,7 +223,7 @@ func (t *target) explainable(ctx context.Context, l *logs, partner *serve.Partne
 func (n *number) from(d *mapping.Description) bool {
 	switch n.logs {
 	case newestNav:
-		return d.ValuationsHave(valued[n.measure])
+		return !d.Derives(valued[n.measure])
 	case depositsUnswept:
 		return d.Single().Deposits && d.Capabilities().Sweeps
 	case claimsOfUser:

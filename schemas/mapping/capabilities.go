@@ -134,16 +134,10 @@ func (d *Description) Emits(kind Kind) bool {
 	return false
 }
 
-// Derives reports whether a valuation or a sample of the vault lacks an amount, which follows from the others and from
-// NavDigits.
-func (d *Description) Derives() bool {
-	return !d.ValuationsHave(Nav) || !d.ValuationsHave(Assets) || !d.ValuationsHave(Shares)
-}
-
-// ValuationsHave reports whether every valuation of the vault has a field: Nav, Assets or Shares. A sample has Nav.
-// Missing fields follow from other logs.
-func (d *Description) ValuationsHave(field Fields) bool {
-	return !slices.ContainsFunc(d.Ranges, func(r Range) bool {
-		return r.Mapping.Sampling != nil && field != Nav || r.Mapping.lacks(Valuation, field)
+// Derives reports whether a valuation or a sample of the vault lacks one of some fields (Nav, Assets and Shares), which
+// then follows from the others, from earlier logs and from NavDigits.
+func (d *Description) Derives(fields Fields) bool {
+	return slices.ContainsFunc(d.Ranges, func(r Range) bool {
+		return r.Mapping.Sampling != nil && fields != Nav || r.Mapping.lacks(Valuation, fields) // a sample has only Nav
 	})
 }

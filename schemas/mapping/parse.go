@@ -85,10 +85,10 @@ func (m *Mapping) emits(kind Kind) bool {
 	return false
 }
 
-// lacks reports whether a rule emits an effect of a kind without always setting a field.
-func (m *Mapping) lacks(kind Kind, field Fields) bool {
+// lacks reports whether a rule emits an effect of a kind without always setting all of some fields.
+func (m *Mapping) lacks(kind Kind, fields Fields) bool {
 	for r, e := range m.emissions() {
-		if e.kind == kind && r.always(e)&field == 0 {
+		if e.kind == kind && r.always(e)&fields != fields {
 			return true
 		}
 	}

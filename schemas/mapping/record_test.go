@@ -327,8 +327,11 @@ func TestSingle(t *testing.T) {
 		if got := d.Single(); got != single[name] {
 			t.Errorf("%s: %+v follow from single logs, want %+v", name, got, single[name])
 		}
-		if has := [3]bool{d.ValuationsHave(Nav), d.ValuationsHave(Assets), d.ValuationsHave(Shares)}; has != values[name] {
+		if has := [3]bool{!d.Derives(Nav), !d.Derives(Assets), !d.Derives(Shares)}; has != values[name] {
 			t.Errorf("whether the valuations of %s have NAV, assets and shares: %t", name, has)
+		}
+		if all := values[name] == [3]bool{true, true, true}; d.Derives(Nav|Assets|Shares) == all {
+			t.Errorf("whether a valuation of %s lacks a field: %t", name, all)
 		}
 	}
 	for effect, want := range map[string]Single{
