@@ -221,8 +221,8 @@ func (set Set) SamplesPerBlock() (samples float64) {
 			continue
 		}
 		newest := slices.MaxFunc(d.Ranges, func(a, b mapping.Range) int { return cmp.Compare(a.From, b.From) })
-		if s := newest.Mapping.Sampling; s != nil {
-			samples += 1 / float64(s.Every)
+		if every := newest.Mapping.SampleEvery; every > 0 {
+			samples += 1 / float64(every)
 		}
 	}
 	return samples

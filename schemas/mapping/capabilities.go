@@ -138,6 +138,6 @@ func (d *Description) Emits(kind Kind) bool {
 // then follows from the others, from earlier logs and from NavDigits.
 func (d *Description) Derives(fields Fields) bool {
 	return slices.ContainsFunc(d.Ranges, func(r Range) bool {
-		return r.Mapping.Sampling != nil && fields != Nav || r.Mapping.lacks(Valuation, fields) // a sample has only Nav
+		return r.Mapping.SampleEvery > 0 && fields != Nav || r.Mapping.lacks(Valuation, fields) // a sample has only Nav
 	})
 }

@@ -352,10 +352,10 @@ func TestManyMistakes(t *testing.T) {
 func TestSampling(t *testing.T) {
 	t.Parallel()
 	m, err := Parse("f.yaml", []byte(rules(bought+"    emit: none\n")+"nav: {sample: convertToAssets, every: 300}\n"))
-	if err != nil || m.Sampling == nil || *m.Sampling != (Sampling{300}) {
-		t.Errorf("NAV is sampled by %+v, %v", m.Sampling, err)
+	if err != nil || m.SampleEvery != 300 {
+		t.Errorf("NAV is sampled every %d blocks, %v", m.SampleEvery, err)
 	}
-	if m, err := Preset("reference"); err != nil || m.Sampling != nil {
-		t.Errorf("NAV of the reference contracts is sampled by %+v, %v", m.Sampling, err)
+	if m, err := Preset("reference"); err != nil || m.SampleEvery != 0 {
+		t.Errorf("NAV of the reference contracts is sampled every %d blocks, %v", m.SampleEvery, err)
 	}
 }

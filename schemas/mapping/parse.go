@@ -28,19 +28,14 @@ type Mapping struct {
 	events []*Event
 	// queue is what the rules have in common about all requests.
 	queue queue
-	// Sampling is how NAV is measured; nil if it is not, because events have it or nothing does.
-	Sampling *Sampling
+	// SampleEvery is the number of blocks between two samples of NAV: blocks whose number is a multiple of it are sampled.
+	// It is 0 if NAV is not sampled, because events have it or nothing does.
+	SampleEvery uint64
 }
 
-// ConvertToAssets is the function with which NAV is sampled: it returns the value of shares in assets (ERC-4626).
+// ConvertToAssets is the function of the source `vault` with which NAV is sampled, at the hashes of blocks: it returns
+// the value of shares in assets (ERC-4626).
 const ConvertToAssets = "convertToAssets"
-
-// Sampling measures a NAV that no event has: ingest calls ConvertToAssets of the source `vault` at the hashes of
-// blocks.
-type Sampling struct {
-	// Every is the sampling interval in blocks: blocks whose number is a multiple of it are sampled.
-	Every uint64
-}
 
 // Role is the role of a contract in a vault.
 type Role struct {
@@ -773,6 +768,6 @@ func (c *checker) sampled(m *Mapping, sample, every *entry) {
 		c.at(every.value, 0, "`every` is a number of blocks from 1 to 4294967295, and not %q", every.value.Value)
 	}
 	if c.found == before {
-		m.Sampling = &Sampling{Every: blocks}
+		m.SampleEvery = blocks
 	}
 }

@@ -18,8 +18,8 @@ const equalDecimals = 18
 
 // Sampled returns the contract that is called for NAV at a block; false if there is none.
 func (d *Description) Sampled(block uint64) (contract common.Address, due bool) {
-	s := d.sampling(block)
-	if s == nil || block%s.Every != 0 {
+	every := d.sampleEvery(block)
+	if every == 0 || block%every != 0 {
 		return contract, false
 	}
 	i := slices.IndexFunc(d.Sources, isVault)
@@ -31,7 +31,7 @@ func (d *Description) Sampled(block uint64) (contract common.Address, due bool) 
 
 // Samples reports whether NAV is sampled at any block.
 func (d *Description) Samples() bool {
-	return slices.ContainsFunc(d.Ranges, func(r Range) bool { return r.Mapping.Sampling != nil }) &&
+	return slices.ContainsFunc(d.Ranges, func(r Range) bool { return r.Mapping.SampleEvery > 0 }) &&
 		slices.ContainsFunc(d.Sources, isVault)
 }
 
@@ -43,10 +43,10 @@ func (d *Description) SampledIn(first, last uint64) (blocks []uint64) {
 		return nil
 	}
 	for _, r := range d.Ranges {
-		if r.Mapping.Sampling == nil {
+		every, from, to := r.Mapping.SampleEvery, max(first, r.From), min(last, r.To)
+		if every == 0 {
 			continue
 		}
-		every, from, to := r.Mapping.Sampling.Every, max(first, r.From), min(last, r.To)
 		for n := from + (every-from%every)%every; n >= from && n <= to; n += every {
 			blocks = append(blocks, n)
 		}
@@ -55,13 +55,14 @@ func (d *Description) SampledIn(first, last uint64) (blocks []uint64) {
 	return blocks
 }
 
-func (d *Description) sampling(block uint64) *Sampling {
+// sampleEvery returns the SampleEvery of the mapping for a block.
+func (d *Description) sampleEvery(block uint64) uint64 {
 	for _, r := range d.Ranges {
 		if r.From <= block && block <= r.To {
-			return r.Mapping.Sampling
+			return r.Mapping.SampleEvery
 		}
 	}
-	return nil
+	return 0
 }
 
 // NavDigits returns n such that the value of 10^n shares, in native units of the asset, is the value of one share with
@@ -91,7 +92,7 @@ func SampleCall(navDigits uint32) []byte {
 // Measured returns the effect of a sample: one, or none if the mapping of its block does not sample. It reports false
 // for a sample that cannot be counted: the measured value is too large, or it has lengths that ingest never writes.
 func (s *Sources) Measured(sample *event.Sample) (effects []Effect, sound bool) {
-	if s.Description.sampling(sample.GetBlockNumber()) == nil {
+	if s.Description.sampleEvery(sample.GetBlockNumber()) == 0 {
 		return nil, true
 	}
 	e := Effect{Kind: Sample, Has: Nav, NavDigits: uint8(sample.GetNavDigits())}

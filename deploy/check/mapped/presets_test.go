@@ -118,7 +118,7 @@ func (s *system) values(play *devchain.Play) {
 	vault := play.Sources["vault"]
 	m, err := mapping.Preset(play.Preset)
 	must(s.t, err)
-	if m.Sampling == nil {
+	if m.SampleEvery == 0 {
 		return
 	}
 	head, err := s.client.BlockNumber(s.t.Context())
