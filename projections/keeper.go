@@ -47,11 +47,10 @@ type keeper struct {
 	restored atomic.Bool
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when the keeper has ended
-	err      error         // why it ended; nil if it was stopped. Read after done.
 }
 
-// keep starts a keeper. It sends to ended when it ends by itself.
-func (p *Projections) keep(ctx context.Context, g generation, ended chan<- struct{}) (*keeper, error) {
+// keep starts a keeper, which runs until it is stopped.
+func (p *Projections) keep(ctx context.Context, g generation) (*keeper, error) {
 	conn, err := p.open("")
 	if err != nil {
 		return nil, err
@@ -65,14 +64,7 @@ func (p *Projections) keep(ctx context.Context, g generation, ended chan<- struc
 	go func() {
 		defer close(k.done)
 		defer conn.Close()
-		if k.err = k.run(ctx); k.err == nil {
-			return
-		}
-		k.log.Error("generation no longer written", "error", k.err)
-		select {
-		case ended <- struct{}{}:
-		default: // there is a signal already
-		}
+		k.run(ctx)
 	}()
 	return k, nil
 }
@@ -83,46 +75,46 @@ func (k *keeper) stop() {
 	<-k.done
 }
 
-// fault returns why the keeper ended by itself; nil while it runs.
+// fault returns why the generation cannot be written until an operator acts or another one replaces it; nil if it can.
 func (k *keeper) fault() error {
-	select {
-	case <-k.done:
-		return k.err
-	default:
-		return nil
+	k.board.mu.Lock()
+	defer k.board.mu.Unlock()
+	if permanent(k.board.failed) {
+		return k.board.failed
 	}
+	return nil
 }
 
-// faulty reports whether the keeper ended with a fault that another generation would most likely have too: any but a
-// restored vault.
+// faulty reports whether another generation would most likely have the keeper's fault too: any but a restored vault.
 func (k *keeper) faulty() bool {
 	err := k.fault()
 	var restored *write.OutdatedError
 	return err != nil && !errors.As(err, &restored)
 }
 
-// run takes the lease and writes, again and again, until ctx ends or an operator must act.
-func (k *keeper) run(ctx context.Context) error {
-	const shortest, longest = 100 * time.Millisecond, 5 * time.Second
-	for wait := shortest; ; wait = min(2*wait, longest) {
+// run takes the lease and writes, again and again, until ctx ends. After a permanent fault it tries again too, in case
+// an operator restored the log, but seldom: to open a generation means to read all of its events.
+func (k *keeper) run(ctx context.Context) {
+	for wait := time.Duration(0); ; {
 		began := time.Now()
 		err := k.term(ctx)
-		if permanent(err) { // also if it is stopped now: only this keeper has the reason
-			k.board.set(Bad, err)
-			return err
+		bad := permanent(err)
+		if ctx.Err() != nil && !bad { // a permanent fault is reported even then: only this keeper has the reason
+			return
 		}
-		if ctx.Err() != nil {
-			return nil
+		state, level, shortest, longest := Retrying, slog.LevelWarn, 100*time.Millisecond, 5*time.Second
+		if bad {
+			state, level, shortest, longest = Bad, slog.LevelError, k.reopen, 60*k.reopen
+		} else if time.Since(began) > time.Minute {
+			wait = 0
 		}
+		wait = min(max(2*wait, shortest), longest)
 		k.suspect = k.suspect || corrupted(err) || diskFull(err)
 		err = explained(err)
-		k.board.set(Retrying, err)
-		k.log.Warn("projection failed, retrying", "error", err)
-		if time.Since(began) > time.Minute {
-			wait = shortest
-		}
+		k.board.set(state, err)
+		k.log.Log(ctx, level, "projection failed, retrying", "error", err, "in", wait)
 		if write.Pause(ctx, wait) != nil {
-			return nil
+			return
 		}
 		_, _, _ = k.kafka.Reach(ctx, reachWithin) // other brokers may respond now; the next term has the error
 	}
@@ -510,7 +502,7 @@ func (k *keeper) auditAgain(ctx context.Context, patient driver.Conn) error {
 	}
 }
 
-// permanentError is an error that a retry cannot fix.
+// permanentError is an error that does not end by itself.
 type permanentError struct{ err error }
 
 func (e *permanentError) Error() string { return e.err.Error() }

@@ -49,6 +49,7 @@ type Projections struct {
 	hanging     time.Duration // how long a transaction of the log may be open
 	audit       time.Duration // between audits of a generation that is being written
 	repairs     time.Duration // between searches for broken parts
+	reopen      time.Duration // until a generation with a permanent fault is opened again, for the first time
 	merging     merging
 	open        func(database string) (driver.Conn, error)
 	openPatient func(database string) (driver.Conn, error)
@@ -60,7 +61,7 @@ func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config,
 	reg prometheus.Registerer, log *slog.Logger) *Projections {
 	p := &Projections{stores: stores{chainID: chainID, kafka: kafka.Tracked(), clickhouse: ch, pool: pool}, config: cfg,
 		leases: newLeases(pool), reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour,
-		repairs: repairEvery, merging: merging{every: time.Minute, least: 100_000},
+		repairs: repairEvery, reopen: 10 * time.Second, merging: merging{every: time.Minute, least: 100_000},
 		open: ch.Open, openPatient: ch.OpenPatient}
 	p.roster.none.set(Starting, nil)
 	return p

@@ -322,6 +322,49 @@ func TestRebuildReportsRetries(t *testing.T) {
 	}
 }
 
+// TestRebuildAfterAFault: the generation of a rebuild has a fault that does not end by itself. The command fails and the
+// list has a note, both with the reason. When the fault is gone, the same projector builds the generation, and the next
+// rebuild continues it.
+func TestRebuildAfterAFault(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	p.reopen = 50 * time.Millisecond
+	start(t, p)
+	reaches(t, p, s.Seq())
+	remembers := func(inserts int) {
+		t.Helper()
+		must(t, w.conn.Exec(t.Context(), fmt.Sprintf(
+			"ALTER TABLE %s.events MODIFY SETTING non_replicated_deduplication_window = %d", w.ch.Database(2), inserts)))
+	}
+	must(t, w.ch.CreateEvents(t.Context(), w.conn, w.ch.Database(2)))
+	remembers(7)
+	w.registered(t, 2, s.Records[0].GetOrigin().GetLogId(), readmodel.Schema(), registry.Building)
+	o := w.operator(t)
+	const reason = "events lacks non_replicated_deduplication_window = 100000"
+	_, err := o.Rebuild(t.Context(), RebuildOptions{})
+	wantError(t, err, "generation 2 cannot be built", reason, "run this again", "`navlog projection drop 2`")
+	all, err := o.List(t.Context())
+	must(t, err)
+	if !strings.Contains(all[1].Note, reason) {
+		t.Errorf("generation 2 has the note %q", all[1].Note)
+	}
+	w.more(t, s)
+	w.wantAt(t, 1, s.Seq()) // the live one continues
+	remembers(100_000)
+	wait.Until(t, func() error {
+		out, err := o.Rebuild(t.Context(), RebuildOptions{})
+		if err == nil && (out.Generation != 2 || !out.Continued || !out.Live) {
+			t.Fatalf("rebuilt %+v", out)
+		}
+		return err
+	})
+	follows(t, p, 2, s.Seq())
+	wantStates(t, o, "1 standby, 2 live")
+}
+
 // TestSwitchDuringRebuild: an operator makes another generation live while a rebuild compares. The rebuild does not undo
 // that decision, and the next one compares with that generation.
 func TestSwitchDuringRebuild(t *testing.T) {

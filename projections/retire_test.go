@@ -49,7 +49,7 @@ func TestRetiringEnds(t *testing.T) {
 	p := &Projections{config: Config{Standbys: 1}, stores: stores{pool: pool}}
 	p.log = slog.New(whenLogged{sentence: "surplus generation dropped",
 		call: func() { t.Error("the generation was not dropped") }})
-	live := &keeper{done: make(chan struct{})}
+	live := new(keeper)
 	live.board.open(1, 1, true)
 	live.board.set(Following, nil)
 	p.roster.keepers = map[int32]*keeper{3: live}

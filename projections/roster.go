@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -28,7 +29,7 @@ type roster struct {
 	none board
 	// Why the successor of the outdated live generation cannot be built, until it can.
 	stuck error
-	// Why the keeper of the live generation ended, until another one is live.
+	// Why the live generation, which was marked bad, cannot be written, until another one is live.
 	fault error
 	// retiring is not nil while a generation is being dropped; it is closed at the end. retried is when the last drop
 	// ended, and unfinished the generation whose drop failed: the list may show it as dropped already.
@@ -53,8 +54,8 @@ func (r *roster) all() []*keeper {
 	return slices.SortedFunc(maps.Values(r.keepers), func(a, b *keeper) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// allEnded returns why the newest keeper ended by itself, if no keeper is left running.
-func (r *roster) allEnded() (err error) {
+// allFaulty returns why the newest generation cannot be written, if no generation can be.
+func (r *roster) allFaulty() (err error) {
 	for _, k := range r.all() {
 		if err = k.fault(); err == nil {
 			return nil
@@ -79,7 +80,6 @@ func (r *roster) setUnbuilt(err error) {
 
 // supervise runs one keeper for each generation that must be written and that this binary can write, until ctx ends.
 func (p *Projections) supervise(ctx context.Context) {
-	ended := make(chan struct{}, 1)
 	defer func() {
 		for _, k := range p.roster.all() {
 			k.stop()
@@ -96,7 +96,7 @@ func (p *Projections) supervise(ctx context.Context) {
 			origin, err = p.origin(ctx)
 		}
 		if err == nil {
-			err = p.reconcile(ctx, origin, ended)
+			err = p.reconcile(ctx, origin)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -116,11 +116,8 @@ func (p *Projections) supervise(ctx context.Context) {
 				origin = now
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if write.Pause(ctx, relist) != nil {
 			return
-		case <-ended:
-		case <-time.After(relist):
 		}
 	}
 }
@@ -128,7 +125,7 @@ func (p *Projections) supervise(ctx context.Context) {
 // reconcile reads the list, stops the keepers of generations that are out of service, starts missing ones, and starts a
 // successor if one is needed. If the live generation cannot be written, it only reports this: a rebuild fixes it, and
 // this projector builds the generation that the rebuild creates.
-func (p *Projections) reconcile(ctx context.Context, origin *event.Origin, ended chan<- struct{}) error {
+func (p *Projections) reconcile(ctx context.Context, origin *event.Origin) error {
 	l, err := p.generations(ctx, origin)
 	if err != nil {
 		return err
@@ -149,7 +146,7 @@ func (p *Projections) reconcile(ctx context.Context, origin *event.Origin, ended
 		refusal = nil
 	}
 	p.stopKeepers(needed, l)
-	if err := p.startKeepers(ctx, needed, l.live, ended); err != nil {
+	if err := p.startKeepers(ctx, needed, l.live); err != nil {
 		return err
 	}
 	made, err := p.replaceOutdated(ctx, origin, l, needed)
@@ -165,7 +162,7 @@ func (p *Projections) reconcile(ctx context.Context, origin *event.Origin, ended
 	} else if p.roster.fault != nil {
 		refusal = p.roster.fault
 	} else if refusal == nil {
-		refusal = p.roster.allEnded()
+		refusal = p.roster.allFaulty()
 	}
 	if refusal == nil {
 		p.roster.none.set(Waiting, nil) // also if an earlier call had an error or a refusal
@@ -207,9 +204,9 @@ func (p *Projections) replaceOutdated(ctx context.Context, origin *event.Origin,
 			return false, nil // one is being built and cannot be written here, or is broken
 		}
 		if faulty != nil {
-			return false, &permanentError{fmt.Errorf("generation %d, the successor of the live one, cannot be built: %w; when "+
-				"that is resolved, restart each `navlog project`, or drop this generation (`navlog projection drop %d`), so "+
-				"that another one is built", faulty.ID, faulty.fault(), faulty.ID)}
+			return false, &permanentError{fmt.Errorf("generation %d, the successor of the live one, cannot be built: %w; "+
+				"resolve that, or drop this generation (`navlog projection drop %d`), so that another one is built", faulty.ID,
+				faulty.fault(), faulty.ID)}
 		}
 		id := l.newest + 1
 		made, err := p.create(ctx, id, origin)
@@ -271,14 +268,13 @@ func (p *Projections) stopKeepers(needed map[int32]generation, l *list) {
 }
 
 // startKeepers starts the missing keepers, and records which one has the live generation.
-func (p *Projections) startKeepers(ctx context.Context, needed map[int32]generation, live int32,
-	ended chan<- struct{}) error {
+func (p *Projections) startKeepers(ctx context.Context, needed map[int32]generation, live int32) error {
 	r := &p.roster
 	for id, g := range needed {
 		if r.keepers[id] != nil {
 			continue
 		}
-		k, err := p.keep(ctx, g, ended)
+		k, err := p.keep(ctx, g)
 		if err != nil {
 			return err
 		}

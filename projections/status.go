@@ -78,15 +78,17 @@ type board struct {
 	fault error
 	// Why the last term ended, until a later one has written or has nothing to write. Without it, a term that fails
 	// again and again would look like one that is starting.
-	failed string
+	failed error
 }
 
 func (b *board) get() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.status
-	if b.failed != "" && (s.State == Starting || s.State == Building) {
-		s.State, s.Reason = Retrying, b.failed
+	if b.failed != nil && (s.State == Starting || s.State == Building) {
+		if s.State, s.Reason = Retrying, b.failed.Error(); permanent(b.failed) {
+			s.State = Bad
+		}
 	}
 	if s.State == Building && s.Built {
 		s.ETASeconds = s.eta()
@@ -112,10 +114,7 @@ func (b *board) set(state string, err error) {
 		b.status.Reason = err.Error()
 	}
 	if state != Starting {
-		b.failed = ""
-	}
-	if state == Retrying {
-		b.failed = b.status.Reason
+		b.failed = err
 	}
 }
 
@@ -193,7 +192,7 @@ func reached(facts decode.Batch) progress {
 func (b *board) wrote(p progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.status.Seq, b.offset, b.failed = p.seq, p.offset, ""
+	b.status.Seq, b.offset, b.failed = p.seq, p.offset, nil
 	if p.block != nil {
 		at := time.Unix(int64(p.block.Time), 0).UTC()
 		b.status.Block, b.status.BlockTime = p.block.Block, &at
@@ -230,7 +229,7 @@ func (b *board) look(end chainlog.Tail, fault error, elapsed time.Duration) (Sta
 		s.Lag = 0
 	}
 	if s.Lag == 0 {
-		b.failed = ""
+		b.failed = nil
 	}
 	if s.Lag == 0 && s.Built {
 		s.State = Following

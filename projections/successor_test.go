@@ -106,9 +106,9 @@ func TestSuccessorOfEachFault(t *testing.T) {
 		p := &Projections{stores: stores{chainID, w.kafka, w.ch, w.conn, w.pool}, log: slog.New(slog.DiscardHandler)}
 		p.roster.keepers = map[int32]*keeper{}
 		for id, fault := range map[int32]error{1: c.live, 2: c.building} {
-			k := &keeper{generation: generation{ID: id}, done: make(chan struct{}), err: fault}
+			k := &keeper{generation: generation{ID: id}}
 			if fault != nil {
-				close(k.done)
+				k.board.set(Bad, fault)
 			}
 			p.roster.keepers[id] = k
 		}
