@@ -147,90 +147,51 @@ func locate(ctx context.Context, chainID, seq uint64, vaults *mapping.Vaults, op
 	if seq == 0 {
 		return decode.Fact{}, nil
 	}
-	end, err := logEnd(ctx, chainID, options)
-	if err != nil {
-		return decode.Fact{}, err
-	}
-	for jump := int64(0); jump < end; {
-		found, err := probe(ctx, chainID, jump, end, vaults, options)
-		switch {
-		case err != nil:
-			return decode.Fact{}, err
-		case found.Seq == seq:
-			return found, nil
-		case found.Seq > seq:
-			return decode.Fact{}, &permanentError{&chainlog.HoleError{Topic: chainlog.LogTopic(chainID), Offset: found.Offset,
-				Want: seq, Got: found.Seq}}
-		case found.Seq == 0:
-			jump = end
-		default:
-			jump = found.Offset + int64(seq-found.Seq)
-		}
-	}
-	return decode.Fact{}, &permanentError{fmt.Errorf("%s ends before seq %d, which the read model has: the log was "+
-		"replaced by an older copy; restore it, or run `navlog projection rebuild` if it is the true one",
-		chainlog.LogTopic(chainID), seq)}
-}
-
-// probeTimeout bounds the wait for a single record that should exist.
-const probeTimeout = 20 * time.Second
-
-// probe reads the first committed record at or after an offset. It returns a fact with seq 0 if there is none before
-// end: between the last record and the end there may be aborted records and markers, which are invisible to readers
-// that do not request markers.
-func probe(ctx context.Context, chainID uint64, offset, end int64, vaults *mapping.Vaults,
-	options []kgo.Opt) (decode.Fact, error) {
 	topic := chainlog.LogTopic(chainID)
-	start := kgo.NewOffset().At(offset)
-	if offset == 0 {
-		start = kgo.NewOffset().AtStart()
-	}
-	client, err := kgo.NewClient(append([]kgo.Opt{
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: start}}),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(),
-		kgo.FetchMaxBytes(1 << 20),
-	}, options...)...)
-	if err != nil {
-		return decode.Fact{}, fmt.Errorf("create a Kafka reader of %s: %w", topic, err)
-	}
-	defer client.Close()
-	limited, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	for next := offset; next < end; {
-		fetches := client.PollRecords(limited, 1)
-		if err := fetches.Err(); err != nil {
-			return decode.Fact{}, fmt.Errorf("look for a record of %s at or after offset %d: %w", topic, offset, err)
-		}
-		for _, in := range fetches.Records() {
-			if !in.Attrs.IsControl() {
-				return decodeOne(chainID, in, vaults)
-			}
-			next = in.Offset + 1
-		}
-	}
-	return decode.Fact{}, nil
-}
-
-// decodeOne decodes a record that was not read through a Reader.
-func decodeOne(chainID uint64, in *kgo.Record, vaults *mapping.Vaults) (decode.Fact, error) {
-	raw, err := chainlog.Peek(chainID, in)
-	if err != nil {
-		return decode.Fact{}, err
-	}
-	read, err := decode.NewDecoder(chainID, vaults).All([]chainlog.Raw{raw})
-	if err != nil {
-		return decode.Fact{}, err
-	}
-	return read[0], nil
-}
-
-// logEnd is the offset after the last committed record and its marker.
-func logEnd(ctx context.Context, chainID uint64, options []kgo.Opt) (int64, error) {
 	client, err := kgo.NewClient(options...)
 	if err != nil {
-		return 0, fmt.Errorf("create a Kafka client: %w", err)
+		return decode.Fact{}, fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
-	return chainlog.End(ctx, kadm.NewClient(client), chainID)
+	admin := kadm.NewClient(client)
+	starts, err := chainlog.Checked(admin.ListStartOffsets(ctx, topic))
+	if err != nil {
+		return decode.Fact{}, fmt.Errorf("look for the start of %s: %w", topic, err)
+	}
+	ends, err := chainlog.Checked(admin.ListCommittedOffsets(ctx, topic))
+	if err != nil {
+		return decode.Fact{}, fmt.Errorf("look for the end of %s: %w", topic, err)
+	}
+	small := append([]kgo.Opt{kgo.FetchMaxBytes(1 << 20)}, options...) // of each jump, one record is needed
+	for jump, _ := starts.Lookup(topic, 0); ; {
+		var found *kgo.Record // the first at or after jump
+		from := map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(jump.Offset)}}
+		if err := chainlog.ReadUpTo(ctx, from, ends, func(in *kgo.Record) (stop bool, err error) {
+			if !in.Attrs.IsControl() {
+				found = in
+			}
+			return found != nil, nil
+		}, small...); err != nil {
+			return decode.Fact{}, fmt.Errorf("look for seq %d: %w", seq, err)
+		}
+		if found == nil {
+			return decode.Fact{}, &permanentError{fmt.Errorf("%s ends before seq %d, which the read model has: the log was "+
+				"replaced by an older copy; restore it, or run `navlog projection rebuild` if it is the true one", topic, seq)}
+		}
+		raw, err := chainlog.Peek(chainID, found)
+		if err != nil {
+			return decode.Fact{}, err
+		}
+		if raw.Seq > seq {
+			return decode.Fact{}, &permanentError{&chainlog.HoleError{Topic: topic, Offset: raw.Offset, Want: seq, Got: raw.Seq}}
+		}
+		if raw.Seq == seq {
+			read, err := decode.NewDecoder(chainID, vaults).All([]chainlog.Raw{raw})
+			if err != nil {
+				return decode.Fact{}, err
+			}
+			return read[0], nil
+		}
+		jump.Offset = raw.Offset + int64(seq-raw.Seq)
+	}
 }
