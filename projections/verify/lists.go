@@ -29,7 +29,7 @@ type definitions struct {
 	session driver.Conn
 	derived *uint64 // the seq of the session's tables, nil if it has none
 	pieces  uint64
-	known   map[uint64]sums // the sums of the rows of each piece, by seq
+	known   map[uint64]sums // the sums of each piece, by seq
 }
 
 func newDefinitions(session driver.Conn) *definitions {
@@ -57,14 +57,17 @@ func (d *definitions) rows(ctx context.Context, seq uint64, of func(list string)
 	return nil
 }
 
-// sums returns the sums of all rows as of a seq.
+// piece returns the expression for the piece of a list that a row belongs to, by the hash of the row.
+func (d *definitions) piece() string { return fmt.Sprintf("print %% %d", d.pieces) }
+
+// sums returns the sums of each piece as of a seq.
 func (d *definitions) sums(ctx context.Context, seq uint64) (sums, error) {
 	if given, known := d.known[seq]; known {
 		return given, nil
 	}
 	given := sums{}
 	err := d.rows(ctx, seq, func(string) bool { return true }, func(query string) error {
-		_, err := given.add(ctx, d.session, d.pieces, "("+query+")", "1")
+		_, err := given.add(ctx, d.session, "("+query+")", "1", d.piece(), "1")
 		return err
 	})
 	if err != nil {
@@ -79,7 +82,7 @@ func (d *definitions) sums(ctx context.Context, seq uint64) (sums, error) {
 func (d *definitions) compare(ctx context.Context, conn driver.Conn, progress Progress) ([]Check, error) {
 	ctx = progress.Asked(ctx, "lists: the definitions")
 	held := sums{}
-	seq, err := held.add(ctx, conn, d.pieces, "lists", "sign")
+	seq, err := held.add(ctx, conn, "lists", "sign", d.piece(), "1")
 	if err != nil {
 		return nil, err
 	}
@@ -88,17 +91,18 @@ func (d *definitions) compare(ctx context.Context, conn driver.Conn, progress Pr
 		return nil, err
 	}
 	var checks []Check
-	wrong := map[string]uint64{} // the first piece that differs, by its list
+	wrong := map[string]string{} // the first piece that differs, by its list
 	for _, list := range definedLists() {
 		check := Check{Name: list + ": the definition"}
 		differing := 0
 		for piece := range d.pieces {
-			if at := (place{list, piece}); held[at] != given[at] {
+			at := place{list, fmt.Sprint(piece)}
+			if held[at] != given[at] {
 				if differing++; differing == 1 {
-					wrong[list] = piece
+					wrong[list] = at.part
 				}
 			}
-			check.Compared += uint64(given[place{list, piece}].rows)
+			check.Compared += uint64(given[at].rows)
 		}
 		if differing > 0 {
 			check.Compared = 0
@@ -116,36 +120,32 @@ func (d *definitions) compare(ctx context.Context, conn driver.Conn, progress Pr
 	return checks, err
 }
 
-// place is a piece of a list.
-type place struct {
-	list  string
-	piece uint64
-}
+// place is a part of a list.
+type place struct{ list, part string }
 
 // sum is a number of rows, and the sum of their hashes.
 type sum struct{ rows, hash int64 }
 
 type sums map[place]sum
 
-// add queries the sums of some rows, and returns the seq of the cursor if it is one of them.
-func (s sums) add(ctx context.Context, conn driver.Conn, pieces uint64, from, weight string) (seq uint64, err error) {
+// add queries the sums of rows that meet a condition, each by its list and a part of it: a piece, or the row as text. It
+// returns the seq of the cursor if it is one of them.
+func (s sums) add(ctx context.Context, conn driver.Conn, from, weight, part, where string) (seq uint64, err error) {
 	var rows []struct {
-		List  string `ch:"name"`
-		Piece uint64 `ch:"slice"`
-		Rows  int64  `ch:"times"`
-		Hash  int64  `ch:"hash"`
-		Seq   uint64 `ch:"last"`
+		List string `ch:"name"`
+		Part string `ch:"text"`
+		Rows int64  `ch:"times"`
+		Hash int64  `ch:"hash"`
+		Seq  uint64 `ch:"last"`
 	}
-	err = conn.Select(readmodel.Parameters(ctx, numbers{"pieces": pieces}), &rows,
-		question("sums", "{from}", from, "{weight}", weight, "{columns}", definedColumns()))
+	err = conn.Select(readmodel.Parameters(ctx, nil), &rows, question("sums", "{from}", from, "{weight}", weight,
+		"{part}", part, "{where}", where, "{columns}", definedColumns()))
 	if err != nil {
 		return 0, fmt.Errorf("add up the rows of lists: %w", err)
 	}
 	for _, r := range rows {
-		at := place{r.List, r.Piece}
-		if s[at] = (sum{s[at].rows + r.Rows, s[at].hash + r.Hash}); s[at] == (sum{}) {
-			delete(s, at)
-		}
+		at := place{r.List, r.Part}
+		s[at] = sum{s[at].rows + r.Rows, s[at].hash + r.Hash}
 		if r.List == readmodel.CursorList.String() {
 			seq = max(seq, r.Seq)
 		}
@@ -156,72 +156,41 @@ func (s sums) add(ctx context.Context, conn driver.Conn, pieces uint64, from, we
 // wrongRows describes, for each list with a differing piece, the first row that the list has more or less often than
 // its definition; nothing if a unit has corrected it since.
 func (d *definitions) wrongRows(
-	ctx context.Context, conn driver.Conn, wrong map[string]uint64,
+	ctx context.Context, conn driver.Conn, wrong map[string]string,
 ) (map[string]string, error) {
-	held, given := lineCounts{}, lineCounts{}
-	seq, err := held.add(ctx, conn, wrong, d.pieces, "lists", "sign")
+	isWrong := func(list string) bool { return wrong[list] != "" }
+	var chosen []string
+	for list, piece := range wrong {
+		chosen = append(chosen, fmt.Sprintf("('%s', %s)", list, piece))
+	}
+	line := readmodel.ListsTable.LineSQL(undefined...)
+	where := fmt.Sprintf("(list = 'cursor' OR (toString(list), %s) IN (%s))", d.piece(), strings.Join(chosen, ", "))
+	held, given := sums{}, sums{}
+	seq, err := held.add(ctx, conn, "lists", "sign", line, where)
 	if err != nil {
 		return nil, err
 	}
-	isWrong := func(list string) bool {
-		_, is := wrong[list]
-		return is
-	}
 	if err := d.rows(ctx, seq, isWrong, func(query string) error {
-		_, err := given.add(ctx, d.session, wrong, d.pieces, "("+query+")", "1")
+		_, err := given.add(ctx, d.session, "("+query+")", "1", line, where)
 		return err
 	}); err != nil {
 		return nil, err
 	}
 	first := map[string]string{}
-	for _, lines := range []lineCounts{held, given} {
-		for at := range lines {
-			if line, is := first[at.list]; held[at] != given[at] && (!is || at.line < line) {
-				first[at.list] = at.line
+	for _, rows := range []sums{held, given} {
+		for at := range rows {
+			line, is := first[at.list]
+			if isWrong(at.list) && held[at] != given[at] && (!is || at.part < line) {
+				first[at.list] = at.part
 			}
 		}
 	}
 	for list, line := range first {
-		at := lineOf{list, line}
+		at := place{list, line}
 		first[list] = fmt.Sprintf("; one such row as of seq %d is %q, which the list has %d times and its definition %d", seq,
-			line, held[at], given[at])
+			line, held[at].rows, given[at].rows)
 	}
 	return first, nil
-}
-
-// lineOf is a row of a list as text.
-type lineOf struct{ list, line string }
-
-type lineCounts map[lineOf]int64
-
-// add reads the rows of one piece of each list, and returns the seq of the cursor if it is one of the rows.
-func (c lineCounts) add(ctx context.Context, conn driver.Conn, wrong map[string]uint64, pieces uint64, from,
-	weight string) (seq uint64, err error) {
-	var chosen []string
-	for list, piece := range wrong {
-		chosen = append(chosen, fmt.Sprintf("('%s', %d)", list, piece))
-	}
-	var rows []struct {
-		List     string `ch:"name"`
-		Line     string `ch:"line"`
-		Times    int64  `ch:"times"`
-		Compared bool   `ch:"compared"`
-		Seq      uint64 `ch:"cursor_seq"`
-	}
-	err = conn.Select(readmodel.Parameters(ctx, numbers{"pieces": pieces}), &rows,
-		question("rows_of", "{from}", from, "{weight}", weight,
-			"{chosen}", strings.Join(chosen, ", "), "{columns}", definedColumns(), "{line}",
-			readmodel.ListsTable.LineSQL(undefined...)))
-	if err != nil {
-		return 0, fmt.Errorf("read rows of lists: %w", err)
-	}
-	for _, r := range rows {
-		if r.Compared {
-			c[lineOf{r.List, r.Line}] += r.Times
-		}
-		seq = max(seq, r.Seq)
-	}
-	return seq, nil
 }
 
 // definedLists returns all lists that have a definition, the cursor last.
