@@ -68,6 +68,7 @@ func (p *Parity) String() string {
 // be nil.
 func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progress Progress) (*Parity, error) {
 	c := &comparer{progress: progress, report: &Parity{Live: live, New: fresh, Seq: math.MaxUint64}}
+	var at [2]readmodel.Position
 	for i, id := range []int32{live, fresh} {
 		opened, err := connect(ch, ch.Database(id))
 		if err != nil {
@@ -75,11 +76,7 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 		}
 		defer opened.close()
 		c.sides[i] = side{id, opened}
-	}
-	var at [2]readmodel.Position
-	for i, s := range c.sides {
-		var err error
-		if at[i], err = readmodel.ReadPosition(ctx, s.conn, ""); err != nil {
+		if at[i], err = readmodel.ReadPosition(ctx, opened.conn, ""); err != nil {
 			return nil, err
 		}
 		c.report.Seq = min(c.report.Seq, at[i].Seq)

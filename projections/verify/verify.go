@@ -77,27 +77,22 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 	if err != nil {
 		return nil, fmt.Errorf("read the live generation: %w", err)
 	}
-	if err := options.of(live.ID, live.Vaults, live.Without); err != nil {
-		return nil, err
-	}
-	database := ch.Database(live.ID)
-	c, err := connect(ch, database)
+	v, err := verifierOf(chainID, kafka, ch, live.ID, live.Vaults, live.Without, options)
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
-	if err := readmodel.Reach(ctx, c.conn); err != nil {
+	defer v.close()
+	if err := readmodel.Reach(ctx, v.conn); err != nil {
 		return nil, err
 	}
 	whole := Check{Name: "tables: no row lost or doubled"}
-	err = MarkIfBroken(ctx, pool, live.ID, Audit(options.Progress.Asked(ctx, whole.Name), c.conn))
+	err = MarkIfBroken(ctx, pool, live.ID, Audit(options.Progress.Asked(ctx, whole.Name), v.conn))
 	if broken := new(BrokenError); errors.As(err, &broken) {
 		whole.Difference = err.Error()
 	} else if err != nil {
 		return nil, err
 	}
-	v := newVerifier(c, kafkaLog(chainID, kafka), options)
-	v.report.Generation, v.report.Database, v.live = live.ID, database, true
+	v.live = true
 	if err := v.all(ctx, chainID, kafka); err != nil {
 		return nil, err
 	}
@@ -112,6 +107,17 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 // report states. vaults are the vault records that the registry has for it, and without the vaults that it omits.
 func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, id int32,
 	vaults, without [][]byte, options Options) (*Report, error) {
+	v, err := verifierOf(chainID, kafka, ch, id, vaults, without, options)
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	return v.report, v.all(ctx, chainID, kafka)
+}
+
+// verifierOf returns a verifier of a generation, which the caller must close.
+func verifierOf(chainID uint64, kafka chainlog.Config, ch readmodel.Config, id int32, vaults, without [][]byte,
+	options Options) (*verifier, error) {
 	if err := options.of(id, vaults, without); err != nil {
 		return nil, err
 	}
@@ -119,10 +125,9 @@ func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, ch r
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
 	v := newVerifier(c, kafkaLog(chainID, kafka), options)
 	v.report.Generation, v.report.Database = id, ch.Database(id)
-	return v.report, v.all(ctx, chainID, kafka)
+	return v, nil
 }
 
 // readLog calls visit for the records after a position, up to a seq that the log has, in order.
