@@ -24,13 +24,6 @@ func groupsOfVault(kind readmodel.EffectKind, vault common.Address) groupedKey {
 	return groupedKey{kind: kind, vault: vault, whole: true}
 }
 
-// derivedKey locates the row of a valuation or claim whose log does not contain all amounts.
-type derivedKey struct {
-	vault, user common.Address
-	kind        readmodel.EffectKind
-	block       uint64
-}
-
 // requestName is how an effect identifies a request: by its number or its 32-byte id.
 type requestName struct {
 	vault  common.Address
@@ -39,11 +32,6 @@ type requestName struct {
 	source common.Hash
 }
 
-// lineKey identifies the requests of a user in a vault that are claimed first in, first out.
-type lineKey struct{ user, vault common.Address }
-
-func (e *entry) lineKey() lineKey { return lineKey{e.User, e.Vault} }
-
 // targets are the deposits and requests to which effects refer, except by the numbers of requests.
 type targets struct {
 	deposits map[entryKey]bool         // numbers of voided and retracted deposits
@@ -51,24 +39,22 @@ type targets struct {
 	unowned  map[requestName][]uint64  // requests with claims that name no owner, and the blocks of these claims
 	sources  map[requestName]bool
 	groups   map[groupedKey]bool
-	// lines are users whose oldest requests are claimed, with the shares of all their claims, retracted ones included.
-	lines   map[lineKey]*readmodel.Amount
-	derived map[derivedKey]bool
+	// lines are users in a vault whose oldest requests are claimed, by their totals, with the shares of all these claims,
+	// retracted ones included.
+	lines   map[totalKey]*readmodel.Amount
+	derived map[string]bool // conditions for the rows of valuations and claims whose logs do not contain all amounts
 }
 
 func newTargets() targets {
 	return targets{deposits: map[entryKey]bool{}, swept: map[common.Address]uint64{},
 		unowned: map[requestName][]uint64{}, sources: map[requestName]bool{}, groups: map[groupedKey]bool{},
-		lines: map[lineKey]*readmodel.Amount{}, derived: map[derivedKey]bool{}}
+		lines: map[totalKey]*readmodel.Amount{}, derived: map[string]bool{}}
 }
 
 // line records the shares that an effect takes out of the line of its user.
 func (n *targets) line(e *entry) {
-	k := e.lineKey()
-	if n.lines[k] == nil {
-		n.lines[k] = new(readmodel.Amount)
-	}
-	n.lines[k].Add(n.lines[k], &e.Shares)
+	shares := at(n.lines, userIn(e.User, e.Vault))
+	shares.Add(shares, &e.Shares)
 }
 
 // addTarget records the deposits or requests to which an effect refers.
@@ -82,7 +68,7 @@ func (s *state) addTarget(e *entry) {
 		if kind == readmodel.Deposit {
 			s.targets.deposits[entryKey{vault: e.Vault, id: e.ID}] = true
 		} else {
-			s.addRequest(e)
+			at(s.requests, entryKey{vault: e.Vault, id: e.ID})
 		}
 	case readmodel.BySource:
 		s.targets.sources[requestName{vault: e.Vault, by: readmodel.BySource, source: e.SourceID}] = true
@@ -94,10 +80,10 @@ func (s *state) addTarget(e *entry) {
 		}
 	case readmodel.Fifo:
 		s.targets.line(e)
-		s.addTotals(userIn(e.User, e.Vault))
+		at(s.totals, userIn(e.User, e.Vault))
 	case readmodel.ByGroup, readmodel.ByUpToGroup:
 		s.targets.groups[groupsOfVault(kind, e.Vault)] = true
-		s.addTotals(totalsOf(e.Vault, e.Vault))
+		at(s.totals, totalsOf(e.Vault, e.Vault))
 	}
 }
 
@@ -111,7 +97,7 @@ func (s *state) addFound() {
 			if s.targets.deposits[entryKey{vault: k.vault, id: k.id}] ||
 				s.targets.groups[groupsOfUser(e.Kind, e.User, e.Vault)] {
 				s.addRank(e)
-				s.addTotals(e.totals()...)
+				s.addTotals(e.totals())
 			}
 		}
 	}
@@ -121,7 +107,7 @@ func (s *state) addFound() {
 				continue
 			}
 			if e.By == readmodel.Fifo || e.By == readmodel.FifoUnfunded {
-				s.addTotals(userIn(e.User, e.Vault))
+				at(s.totals, userIn(e.User, e.Vault))
 			}
 			s.addOwner(e)
 		}
@@ -134,7 +120,7 @@ func (s *state) addOwner(q *entry) {
 		{vault: q.Vault, by: readmodel.BySource, source: q.SourceID}} {
 		for _, block := range s.targets.unowned[name] {
 			s.addRank(q)
-			s.targets.derived[derivedKey{q.Vault, q.User, readmodel.Claimed, block}] = true
+			s.targets.derived[derivedRow(readmodel.Claimed, q.Vault, q.User, block)] = true
 		}
 	}
 }
@@ -144,11 +130,11 @@ type index struct {
 	sources map[requestName]*entry  // the first request with an id
 	pending map[groupedKey][]*entry // entries that wait for their group, of vaults and of users in them
 	deposit map[entryKey][]*entry   // grouped deposits
-	lines   map[lineKey][]*entry    // requests with a place in the queue
+	lines   map[totalKey][]*entry   // requests with a place in the queue of a user in a vault
 }
 
 func newIndex() index {
-	return index{map[requestName]*entry{}, map[groupedKey][]*entry{}, map[entryKey][]*entry{}, map[lineKey][]*entry{}}
+	return index{map[requestName]*entry{}, map[groupedKey][]*entry{}, map[entryKey][]*entry{}, map[totalKey][]*entry{}}
 }
 
 func (x *index) add(e *entry) {
@@ -195,7 +181,7 @@ func (x *index) inGroups(k groupedKey, has func(group uint64) bool) (out []*entr
 // vault reached. So an entry that joins a group after its settlement takes part in the next one.
 func (s *state) reached(e *entry, of func(*readmodel.ListRow) *uint64) uint64 {
 	k := totalsOf(e.Vault, e.Vault)
-	s.add(k, e, func(n *readmodel.ListRow) { *of(n) = max(*of(n), e.groupTo) })
+	s.add(e, func(n *readmodel.ListRow) { *of(n) = max(*of(n), e.groupTo) }, k)
 	n := s.totals[k].after.newest()
 	return *of(&n)
 }
@@ -239,10 +225,10 @@ func (s *state) void(e *entry) bool {
 	}
 	for _, d := range gone {
 		d.close(e, readmodel.Amount{})
-		s.count(e, d.totals(), func(n *readmodel.ListRow) {
+		s.add(e, func(n *readmodel.ListRow) {
 			n.Deposits--
 			n.Deposited.Sub(&n.Deposited, &d.Assets)
-		})
+		}, d.totals()...)
 	}
 	return len(gone) > 0
 }
@@ -291,24 +277,24 @@ func (s *state) fund(q, e *entry, derive bool) {
 }
 
 func (x *index) line(q *entry) {
-	k := q.lineKey()
+	k := userIn(q.User, q.Vault)
 	x.lines[k] = append(x.lines[k], q)
 }
 
-// queueUp gives a request its place in its owner's queue, as of an effect.
-func (s *state) queueUp(q, at *entry) {
-	s.add(userIn(q.User, q.Vault), at, func(n *readmodel.ListRow) {
+// queueUp gives a request its place in its owner's queue, by an effect.
+func (s *state) queueUp(q, by *entry) {
+	s.add(by, func(n *readmodel.ListRow) {
 		q.CumFrom = n.FundedShares
 		n.FundedShares.Add(&n.FundedShares, &q.Shares)
 		q.CumTo = n.FundedShares
-	})
+	}, userIn(q.User, q.Vault))
 }
 
 func (s *state) claims(e *entry, assets *readmodel.Amount) {
-	s.count(e, []totalKey{userIn(e.User, e.Vault), totalsOf(e.Vault, e.Vault)}, func(n *readmodel.ListRow) {
+	s.add(e, func(n *readmodel.ListRow) {
 		n.Claims++
 		n.Claimed.Add(&n.Claimed, assets)
-	})
+	}, userIn(e.User, e.Vault), totalsOf(e.Vault, e.Vault))
 }
 
 // claim applies a claim of one request, or of the oldest shares of an owner. A claim beyond the funded shares claims
@@ -343,14 +329,14 @@ func (s *state) claim(e *entry) bool {
 func (s *state) consume(e *entry) bool {
 	possible := true
 	var claimed readmodel.Amount
-	s.add(userIn(e.User, e.Vault), e, func(n *readmodel.ListRow) {
+	k := userIn(e.User, e.Vault)
+	s.add(e, func(n *readmodel.ListRow) {
 		n.ClaimedShares.Add(&n.ClaimedShares, &e.Shares)
 		if n.ClaimedShares.Gt(&n.FundedShares) {
 			possible, n.ClaimedShares = false, n.FundedShares
 		}
 		claimed = n.ClaimedShares
-	})
-	k := e.lineKey()
+	}, k)
 	s.index.lines[k] = slices.DeleteFunc(s.index.lines[k], func(q *entry) bool {
 		if q.open() && !q.CumTo.Gt(&claimed) {
 			if e.Kind == readmodel.Claimed {
@@ -400,11 +386,11 @@ func (s *state) valuation(e *entry) {
 		v = s.complete(e)
 		s.derive(v)
 	}
-	s.add(totalsOf(e.Vault, e.Vault), e, func(n *readmodel.ListRow) {
+	s.add(e, func(n *readmodel.ListRow) {
 		n.Valuations++
 		n.Shares, n.Assets, n.Nav = v.Shares, v.Assets, v.Nav
 		n.ValuedBlock, n.ValuedLog, n.ValuedTS = e.Block, e.LogIndex, e.TS
-	})
+	}, totalsOf(e.Vault, e.Vault))
 }
 
 // complete returns a valuation with all amounts: the supply follows from the other two, or from earlier mints and

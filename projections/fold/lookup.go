@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -50,7 +51,7 @@ func (s *state) read(ctx context.Context, conn driver.Conn, ancestor uint64, ret
 	}
 	places = s.lineKeys(ancestor)
 	if retracts {
-		places = append(places, s.derivedKeys()...)
+		places = slices.AppendSeq(places, maps.Keys(s.targets.derived))
 	}
 	return s.readPlaces(ctx, conn, places)
 }
@@ -72,10 +73,17 @@ func (s *state) placeKeys() (out []string) {
 	}
 	for l, all := range ids {
 		slices.Sort(all)
-		for some := range slices.Chunk(slices.Compact(all), listedKeys) {
-			keys := strings.Trim(strings.ReplaceAll(fmt.Sprint(some), " ", ", "), "[]")
-			out = append(out, fmt.Sprintf("(%s AND key IN (%s))", placesOf(l.list, l.kind, l.vault), keys))
-		}
+		out = append(out, among(placesOf(l.list, l.kind, l.vault)+" AND key", slices.Compact(all))...)
+	}
+	return out
+}
+
+// among returns conditions for rows in which the column or tuple at the end of a condition has one of some values, whose
+// texts have no spaces.
+func among[T any](condition string, values []T) (out []string) {
+	for some := range slices.Chunk(values, listedKeys) {
+		list := strings.Trim(strings.ReplaceAll(fmt.Sprint(some), " ", ","), "[]")
+		out = append(out, fmt.Sprintf("(%s IN (%s))", condition, list))
 	}
 	return out
 }
@@ -95,10 +103,7 @@ func (s *state) targetKeys(ancestor uint64) (out []string) {
 		sources[k.vault] = append(sources[k.vault], signed(key))
 	}
 	for vault, all := range sources {
-		for some := range slices.Chunk(all, listedKeys) {
-			out = append(out, fmt.Sprintf("(%s AND key IN (%s))",
-				placesOf("request_sources", "requested", vault), strings.Join(some, ", ")))
-		}
+		out = append(out, among(placesOf("request_sources", "requested", vault)+" AND key", all)...)
 	}
 	for k := range s.targets.groups {
 		owner, scope := k.vault, common.Address{}
@@ -111,17 +116,14 @@ func (s *state) targetKeys(ancestor uint64) (out []string) {
 	return out
 }
 
-// derivedKeys returns conditions for the rows of valuations and claims whose logs do not contain all amounts.
-func (s *state) derivedKeys() (out []string) {
-	for k := range s.targets.derived {
-		list, owner := "vault_events", k.vault
-		if k.kind == readmodel.Claimed {
-			list, owner = "user_events", k.user
-		}
-		out = append(out, fmt.Sprintf("(%s AND key = 0 AND block = %d AND vault = %s)",
-			placesOf(list, k.kind.String(), owner), k.block, quoted(k.vault)))
+// derivedRow returns the condition for the rows of valuations of a vault or claims of a user in it, in a block.
+func derivedRow(kind readmodel.EffectKind, vault, user common.Address, block uint64) string {
+	list, owner := "vault_events", vault
+	if kind == readmodel.Claimed {
+		list, owner = "user_events", user
 	}
-	return out
+	return fmt.Sprintf("(%s AND key = 0 AND block = %d AND vault = %s)", placesOf(list, kind.String(), owner), block,
+		quoted(vault))
 }
 
 // lineKeys returns conditions for the requests that claims of the units can close, or that retracted ones have closed:
@@ -129,12 +131,12 @@ func (s *state) derivedKeys() (out []string) {
 // unit seldom reaches more than its beginning.
 func (s *state) lineKeys(ancestor uint64) (out []string) {
 	for k, shares := range s.targets.lines {
-		claimed := s.totals[userIn(k.user, k.vault)].before.clip(ancestor).newest().ClaimedShares
+		claimed := s.totals[k].before.clip(ancestor).newest().ClaimedShares
 		var last readmodel.Amount
 		last.Add(&claimed, shares)
 		out = append(out, fmt.Sprintf(
 			"(list = 'fifo' AND owner = %s AND scope = %s AND kind = 'requested' AND key > %s AND key <= %s)",
-			quoted(k.user), quoted(k.vault), signed(claimed), signed(last)))
+			quoted(k.owner), quoted(k.scope), signed(claimed), signed(last)))
 	}
 	return out
 }
@@ -150,13 +152,11 @@ func (s *state) numberKeys(ancestor uint64) (out []string) {
 			continue
 		}
 		t.read = true
-		totals[k.list] = append(totals[k.list], fmt.Sprintf("(%s, %s)", quoted(k.owner), quoted(k.scope)))
+		totals[k.list] = append(totals[k.list], fmt.Sprintf("(%s,%s)", quoted(k.owner), quoted(k.scope)))
 	}
 	for list, name := range map[readmodel.List]string{readmodel.Totals: "totals", readmodel.UserTotals: "user_totals"} {
-		for some := range slices.Chunk(totals[list], listedKeys) {
-			out = append(out, fmt.Sprintf("(list = '%s' AND (owner, scope) IN (%s) AND kind = 'none' AND key > %d)",
-				name, strings.Join(some, ", "), ancestor))
-		}
+		condition := fmt.Sprintf("list = '%s' AND kind = 'none' AND key > %d AND (owner, scope)", name, ancestor)
+		out = append(out, among(condition, totals[list])...)
 	}
 	var members []string
 	for k, m := range s.members {
@@ -165,13 +165,9 @@ func (s *state) numberKeys(ancestor uint64) (out []string) {
 		}
 		m.read = true
 		key := addressKey(k.user)
-		members = append(members, fmt.Sprintf("(%s, %s, '%s')", quoted(k.owner), quoted(k.scope), key.Dec()))
+		members = append(members, fmt.Sprintf("(%s,%s,'%s')", quoted(k.owner), quoted(k.scope), key.Dec()))
 	}
-	for some := range slices.Chunk(members, listedKeys) {
-		out = append(out, fmt.Sprintf("(list = 'members' AND (owner, scope, key) IN (%s) AND kind = 'none')",
-			strings.Join(some, ", ")))
-	}
-	return out
+	return append(out, among("list = 'members' AND kind = 'none' AND (owner, scope, key)", members)...)
 }
 
 // quoted formats an address as a literal, which the engine parses faster than a call of unhex.
@@ -320,16 +316,13 @@ func (s *state) readSwept(ctx context.Context, conn driver.Conn, ancestor uint64
 
 // readBlocks reads the blocks of the units that are not newer than the newest block.
 func (s *state) readBlocks(ctx context.Context, conn driver.Conn, newest uint64) error {
-	var numbers, keys []string
+	var numbers []uint64
 	for n := range s.blocks {
 		if n <= newest {
-			numbers = append(numbers, fmt.Sprint(n))
+			numbers = append(numbers, n)
 		}
 	}
-	for some := range slices.Chunk(numbers, listedKeys) {
-		keys = append(keys, fmt.Sprintf("(%s AND key IN (%s))", placesOf("blocks", "none", common.Address{}),
-			strings.Join(some, ", ")))
-	}
+	keys := among(placesOf("blocks", "none", common.Address{})+" AND key", numbers)
 	listed, err := readRows(ctx, conn, blockColumns, keys)
 	for _, row := range listed {
 		b := block{row.Hash, row.TS}

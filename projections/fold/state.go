@@ -20,6 +20,14 @@ type entryKey struct {
 // pair is what the lists have of a key before and after the units; nil for nothing.
 type pair[T comparable] struct{ before, after *T }
 
+// at returns the value of a key, which it adds if it is missing.
+func at[K comparable, V any](all map[K]*V, key K) *V {
+	if all[key] == nil {
+		all[key] = new(V)
+	}
+	return all[key]
+}
+
 type total struct {
 	before, after steps
 	read          bool
@@ -112,7 +120,7 @@ func (s *state) fold(u *decode.Unit) {
 			continue
 		}
 		if f.Kind == readmodel.BlockRecord && f.Sign > 0 {
-			s.block(f)
+			at(s.blocks, f.Log.Block).after = &block{f.Hash, f.Log.Time} // clip has removed the retracted ones
 		}
 		for i := range f.Effects {
 			e := entryOf(f, i)
@@ -137,16 +145,6 @@ type logged struct {
 	event string
 }
 
-// block applies the record of a live block. Retracted blocks were removed by clip.
-func (s *state) block(f *decode.Fact) {
-	b := s.blocks[f.Log.Block]
-	if b == nil {
-		b = new(pair[block])
-		s.blocks[f.Log.Block] = b
-	}
-	b.after = &block{f.Hash, f.Log.Time}
-}
-
 // log records the row that the effect itself has in some lists. The rows of deposits follow from their life.
 func (s *state) log(e *entry, sign int) {
 	if e.Kind == readmodel.Deposit || e.derived() {
@@ -169,7 +167,7 @@ func (s *state) effect(e *entry) bool {
 	case readmodel.Valuation:
 		s.valuation(e)
 	case readmodel.Supply:
-		s.add(totalsOf(e.Vault, e.Vault), e, func(n *readmodel.ListRow) { n.Supply.Add(&n.Supply, &e.Shares) })
+		s.add(e, func(n *readmodel.ListRow) { n.Supply.Add(&n.Supply, &e.Shares) }, totalsOf(e.Vault, e.Vault))
 	case readmodel.PricedDeposits, readmodel.PricedRequests:
 		s.priced(e)
 	case readmodel.Void:
@@ -190,15 +188,12 @@ func (s *state) effect(e *entry) bool {
 	return true
 }
 
-func (s *state) count(e *entry, of []totalKey, change func(*readmodel.ListRow)) {
+// add changes totals in the block of an effect.
+func (s *state) add(e *entry, change func(*readmodel.ListRow), of ...totalKey) {
 	for _, k := range of {
-		s.add(k, e, change)
+		t := s.totals[k]
+		t.after = t.after.add(e.Block, e.TS, change)
 	}
-}
-
-func (s *state) add(k totalKey, e *entry, change func(*readmodel.ListRow)) {
-	t := s.totals[k]
-	t.after = t.after.add(e.Block, e.TS, change)
 }
 
 // totals returns the keys of the totals of an effect's user, vault and partner.
@@ -212,16 +207,12 @@ func (e *entry) totals() []totalKey {
 
 func (s *state) deposit(e *entry) {
 	s.seen(e)
-	s.count(e, e.totals(), func(n *readmodel.ListRow) {
+	s.add(e, func(n *readmodel.ListRow) {
 		n.Deposits++
 		n.Deposited.Add(&n.Deposited, &e.Assets)
-	})
+	}, e.totals()...)
 	d := e.fresh()
-	k := entryKey{e.Vault, e.ID, e.place()}
-	if s.deposits[k] == nil {
-		s.deposits[k] = new(pair[entry])
-	}
-	s.deposits[k].after = d
+	at(s.deposits, entryKey{e.Vault, e.ID, e.place()}).after = d
 	if s.index.add(d); d.Grouped {
 		return
 	}
@@ -236,19 +227,20 @@ func (s *state) deposit(e *entry) {
 func (s *state) swept(d, by *entry) {
 	d.close(by, readmodel.Amount{})
 	d.ClosedBy = readmodel.Sweep
-	s.add(totalsOf(d.Vault, d.Vault), by, func(n *readmodel.ListRow) {
+	s.add(by, func(n *readmodel.ListRow) {
 		n.Swept++
 		n.SweptAssets.Add(&n.SweptAssets, &d.Assets)
-	})
+	}, totalsOf(d.Vault, d.Vault))
 }
 
 // sweep applies a sweep: a deposit is swept by the first sweep whose last number is at least its own.
 func (s *state) sweep(e *entry) {
-	s.add(totalsOf(e.Vault, e.Vault), e, func(n *readmodel.ListRow) { n.SweptBlock, n.SweptTS = e.Block, e.TS })
-	if e.IDTo <= s.totals[totalsOf(e.Vault, e.Vault)].after.newest().SweptTo {
+	vault := totalsOf(e.Vault, e.Vault)
+	s.add(e, func(n *readmodel.ListRow) { n.SweptBlock, n.SweptTS = e.Block, e.TS }, vault)
+	if e.IDTo <= s.totals[vault].after.newest().SweptTo {
 		return
 	}
-	s.add(totalsOf(e.Vault, e.Vault), e, func(n *readmodel.ListRow) { n.SweptTo = e.IDTo })
+	s.add(e, func(n *readmodel.ListRow) { n.SweptTo = e.IDTo }, vault)
 	s.unswept[e.Vault] = slices.DeleteFunc(s.unswept[e.Vault], func(d *entry) bool {
 		if d.ID > e.IDTo {
 			return false
@@ -265,10 +257,10 @@ func (s *state) request(e *entry) bool {
 		return false
 	}
 	q.after = e.fresh()
-	s.count(e, e.totals(), func(n *readmodel.ListRow) {
+	s.add(e, func(n *readmodel.ListRow) {
 		n.Requests++
 		n.Estimated.Add(&n.Estimated, &e.Assets)
-	})
+	}, e.totals()...)
 	if e.By == readmodel.FifoUnfunded {
 		s.queueUp(q.after, e)
 	}
@@ -296,7 +288,7 @@ func (s *state) seen(e *entry) {
 	for k, counted := range membersOf(e) {
 		if m := s.members[k]; m.after == nil {
 			m.after = &first{e.Block, e.TS}
-			s.add(counted, e, func(n *readmodel.ListRow) { n.Users++ })
+			s.add(e, func(n *readmodel.ListRow) { n.Users++ }, counted)
 		}
 	}
 }
@@ -406,72 +398,57 @@ func (s *state) addKeys(e *entry, sign int8) {
 	switch e.Kind {
 	case readmodel.Deposit, readmodel.Requested, readmodel.Instant:
 		s.addRank(e)
-		s.addTotals(e.totals()...)
+		s.addTotals(e.totals())
 		for k, counted := range membersOf(e) {
-			s.addMember(k)
-			s.addTotals(counted)
+			at(s.members, k)
+			at(s.totals, counted)
 		}
 		if e.Kind == readmodel.Requested {
-			s.addRequest(e)
+			at(s.requests, entryKey{vault: e.Vault, id: e.ID})
 		}
 		if e.Kind == readmodel.Deposit && sign < 0 {
 			s.targets.deposits[entryKey{vault: e.Vault, id: e.ID}] = true
 		}
 	case readmodel.Claimed:
 		s.addRank(e)
-		s.addTotals(vault)
+		at(s.totals, vault)
 		s.addTarget(e)
 	case readmodel.Funded, readmodel.Cancelled, readmodel.Expired,
 		readmodel.PricedDeposits, readmodel.PricedRequests, readmodel.Void:
 		s.addTarget(e)
 	case readmodel.Sweep:
-		s.addTotals(vault)
+		at(s.totals, vault)
 		to := s.targets.swept[e.Vault]
 		if sign > 0 {
 			to = max(to, e.IDTo)
 		}
 		s.targets.swept[e.Vault] = to
 	case readmodel.Valuation, readmodel.Supply:
-		s.addTotals(vault)
+		at(s.totals, vault)
 	}
 	if e.unowned() {
 		name := requestName{vault: e.Vault, by: e.By, id: e.ID, source: e.SourceID}
 		s.targets.unowned[name] = append(s.targets.unowned[name], e.Block)
 	}
 	if e.derived() {
-		s.derived[entryKey{vault: e.Vault, place: e.place()}] = new(pair[entry])
-		s.targets.derived[derivedKey{e.Vault, e.User, e.Kind, e.Block}] = true
+		at(s.derived, entryKey{vault: e.Vault, place: e.place()})
+		s.targets.derived[derivedRow(e.Kind, e.Vault, e.User, e.Block)] = true
 	}
 }
 
-func (s *state) addRequest(e *entry) {
-	k := entryKey{vault: e.Vault, id: e.ID}
-	if s.requests[k] == nil {
-		s.requests[k] = new(pair[entry])
-	}
-}
-
-func (s *state) addTotals(keys ...totalKey) {
+func (s *state) addTotals(keys []totalKey) {
 	for _, k := range keys {
-		if s.totals[k] == nil {
-			s.totals[k] = new(total)
-		}
-	}
-}
-
-func (s *state) addMember(k memberKey) {
-	if s.members[k] == nil {
-		s.members[k] = new(member)
+		at(s.totals, k)
 	}
 }
 
 // addRank records the keys on which the position of an entry's user in the lists by amount depends.
 func (s *state) addRank(e *entry) {
 	for _, v := range s.vaults {
-		s.addTotals(userIn(e.User, v))
+		at(s.totals, userIn(e.User, v))
 	}
 	for _, k := range []memberKey{{user: e.User}, {owner: e.Vault, user: e.User}} {
 		s.ranks[k] = true
-		s.addMember(k)
+		at(s.members, k)
 	}
 }
