@@ -42,18 +42,13 @@ func (c Config) on() string {
 
 // Publish gives a draft of lists the table's final name, atomically. It fails if such a table exists already.
 func (c Config) Publish(ctx context.Context, conn driver.Conn, database, table, draft string) error {
-	if err := conn.Exec(ctx, "RENAME TABLE "+database+"."+draft+" TO "+database+"."+table+c.on()); err != nil {
-		return fmt.Errorf("rename %s.%s to %s: %w", database, draft, table, err)
-	}
-	return nil
+	return exec(ctx, conn, "RENAME TABLE "+database+"."+draft+" TO "+database+"."+table+c.on(),
+		fmt.Sprintf("rename %s.%s to %s", database, draft, table))
 }
 
 // Discard drops a table of a generation, such as a leftover draft.
 func (c Config) Discard(ctx context.Context, conn driver.Conn, database, draft string) error {
-	if err := conn.Exec(ctx, "DROP TABLE IF EXISTS "+database+"."+draft+c.on()+" SYNC"); err != nil {
-		return fmt.Errorf("drop %s.%s: %w", database, draft, err)
-	}
-	return nil
+	return exec(ctx, conn, "DROP TABLE IF EXISTS "+database+"."+draft+c.on()+" SYNC", "drop "+database+"."+draft)
 }
 
 // Drop drops the database of a generation, on every replica.
@@ -62,10 +57,7 @@ func (c Config) Drop(ctx context.Context, conn driver.Conn, database string) err
 	if c.Cluster != "" {
 		statement += " SYNC"
 	}
-	if err := conn.Exec(ctx, statement); err != nil {
-		return fmt.Errorf("drop database %s: %w", database, err)
-	}
-	return nil
+	return exec(ctx, conn, statement, "drop database "+database)
 }
 
 // Processes returns the table of running queries, on a cluster of all replicas.

@@ -103,12 +103,14 @@ func (t *Table[T]) DDL(database string) string {
 // Names returns the columns except without, for INSERT and SELECT.
 func (t *Table[T]) Names(without ...string) string {
 	var names []string
-	for _, c := range t.Columns {
-		if !slices.Contains(without, c.Name) {
-			names = append(names, c.Name)
-		}
+	for _, c := range t.except(without) {
+		names = append(names, c.Name)
 	}
 	return strings.Join(names, ", ")
+}
+
+func (t *Table[T]) except(without []string) []Column {
+	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool { return slices.Contains(without, c.Name) })
 }
 
 // Rows collects rows of a table by column, in ClickHouse's native format, so that an insert sends them without
@@ -318,10 +320,7 @@ func (t *Table[T]) Line(row *T, without ...string) string {
 // LineSQL returns the expression that computes the text of Line in the engine.
 func (t *Table[T]) LineSQL(without ...string) string {
 	var words []string
-	for _, c := range t.Columns {
-		if slices.Contains(without, c.Name) {
-			continue
-		}
+	for _, c := range t.except(without) {
 		word := "toString(" + c.Name + ")"
 		switch {
 		case c.Type == "Bool":

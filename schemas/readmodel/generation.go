@@ -22,10 +22,18 @@ func (c Config) CreateEvents(ctx context.Context, conn driver.Conn, database str
 		c.tableDDL(EventsTable.DDL(database), database+"."+EventsTable.Name, database+"."+EventsTable.Name),
 	}
 	for _, ddl := range statements {
-		if err := conn.Exec(ctx, ddl); err != nil {
-			what, _, _ := strings.Cut(ddl, "\n")
-			return fmt.Errorf("create %s (%s): %w", database, what, err)
+		what, _, _ := strings.Cut(ddl, "\n")
+		if err := exec(ctx, conn, ddl, fmt.Sprintf("create %s (%s)", database, what)); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// exec runs a statement; what is what it does, for its error.
+func exec(ctx context.Context, conn driver.Conn, statement, what string) error {
+	if err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }
@@ -33,10 +41,7 @@ func (c Config) CreateEvents(ctx context.Context, conn driver.Conn, database str
 // CreateLists creates an empty table lists under its own name or that of a draft.
 func (c Config) CreateLists(ctx context.Context, conn driver.Conn, database, name string) error {
 	ddl := c.tableDDL(ListsTable.DDL(database), database+"."+ListsTable.Name, database+"."+name)
-	if err := conn.Exec(ctx, ddl); err != nil {
-		return fmt.Errorf("create %s.%s: %w", database, name, err)
-	}
-	return nil
+	return exec(ctx, conn, ddl, "create "+database+"."+name)
 }
 
 // tableDDL returns the statement that creates a table under a name, on a cluster if there is one.

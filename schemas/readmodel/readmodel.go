@@ -133,8 +133,6 @@ func (c Config) Open(database string) (driver.Conn, error) {
 		"min_insert_block_size_bytes":    0,
 		"max_insert_block_size":          16 << 20,
 		"optimize_use_projections":       1,
-		"use_skip_indexes_on_data_read":  0,
-		sharedSnapshot:                   1,
 		"deduplicate_insert":             "enable",
 		"insert_deduplication_token":     "",
 		"max_memory_usage":               writerMemory,
@@ -157,11 +155,9 @@ func (c Config) OpenReader(database string, conns int) (driver.Conn, error) {
 		user, password = c.User, c.Password
 	}
 	return c.open(database, user, password, readTimeout, conns, c.clustered(clickhouse.Settings{
-		"use_skip_indexes_on_data_read": 0,
-		sharedSnapshot:                  1,
-		"max_memory_usage":              int64(1 << 30),
-		"max_execution_time":            10,
-		"max_threads":                   2,
+		"max_memory_usage":   int64(1 << 30),
+		"max_execution_time": 10,
+		"max_threads":        2,
 	}))
 }
 
@@ -169,8 +165,6 @@ func (c Config) OpenReader(database string, conns int) (driver.Conn, error) {
 // send nothing before they end: merges and proofs. They have a memory limit but no time limit.
 func (c Config) OpenPatient(database string) (driver.Conn, error) {
 	return c.open(database, c.User, c.Password, dayLong, writerConns, c.clustered(clickhouse.Settings{
-		"use_skip_indexes_on_data_read":      0,
-		sharedSnapshot:                       1,
 		"max_memory_usage":                   writerMemory,
 		"max_execution_time":                 0,
 		"max_bytes_before_external_sort":     writerMemory / 2,
@@ -203,6 +197,7 @@ func (c Config) options(database, user, password string, readTimeout time.Durati
 	// The seqs of a part determine whether it is read. Using them for the search within a part as well, the engine's
 	// default, took as long as a look-up.
 	settings["use_partition_minmax_for_primary_key_pruning"] = 0
+	settings["use_skip_indexes_on_data_read"], settings[sharedSnapshot] = 0, 1
 	options := &clickhouse.Options{
 		Addr:             []string{c.Addr},
 		Auth:             clickhouse.Auth{Database: database, Username: user, Password: password},

@@ -17,10 +17,8 @@ import (
 // next. They have a memory limit but no time limit. After the connection has ended, every statement fails.
 func (c Config) OpenSession(database string) (driver.Conn, error) {
 	options := c.options(database, c.User, c.Password, dayLong, 1, c.clustered(clickhouse.Settings{
-		"use_skip_indexes_on_data_read": 0,
-		sharedSnapshot:                  1,
-		"max_memory_usage":              writerMemory,
-		"max_execution_time":            0,
+		"max_memory_usage":   writerMemory,
+		"max_execution_time": 0,
 		// A row of lists has 600 bytes uncompressed.
 		"max_insert_block_size":              1 << 18,
 		"min_insert_block_size_rows":         1 << 18,

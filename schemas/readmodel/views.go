@@ -16,8 +16,8 @@ var Views = []string{"deposits", "withdrawal_events", "requests", "navs", "sweep
 // CreateViews creates the missing views of a generation that has lists.
 func (c Config) CreateViews(ctx context.Context, conn driver.Conn, database string) error {
 	for _, view := range Views {
-		if err := conn.Exec(ctx, c.viewDDL(database, view)); err != nil {
-			return fmt.Errorf("create the view %s.%s: %w", database, view, err)
+		if err := exec(ctx, conn, c.viewDDL(database, view), "create the view "+database+"."+view); err != nil {
+			return err
 		}
 	}
 	return nil
