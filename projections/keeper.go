@@ -88,8 +88,7 @@ func (k *keeper) fault() error {
 // faulty reports whether another generation would most likely have the keeper's fault too: any but a restored vault.
 func (k *keeper) faulty() bool {
 	err := k.fault()
-	var restored *write.OutdatedError
-	return err != nil && !errors.As(err, &restored)
+	return err != nil && !is[*write.OutdatedError](err)
 }
 
 // run takes the lease and writes, again and again, until ctx ends. After a permanent fault it tries again too, in case
@@ -278,7 +277,7 @@ func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed) error {
 				units = w.Encode(facts)
 			}
 			select {
-			case ready <- batch{units, reached(facts), parents}:
+			case ready <- batch{facts, units, parents}:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -290,8 +289,8 @@ func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed) error {
 
 // batch contains whole units on their way into the tables.
 type batch struct {
+	facts   decode.Batch
 	units   *write.Encoded
-	reaches progress
 	parents []string // trace contexts of its records
 }
 
@@ -314,8 +313,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 			continue
 		case b := <-ready:
 			err := k.writeTraced(ctx, w, b)
-			var late *write.OutdatedError
-			if err == nil || errors.As(err, &late) {
+			if err == nil || is[*write.OutdatedError](err) {
 				if err := k.report(ctx, w, err != nil || w.Outdated()); err != nil {
 					return err // the next term starts at the beginning and comes back here
 				}
@@ -323,7 +321,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 			if err != nil {
 				return err
 			}
-			k.board.wrote(b.reaches)
+			k.board.wrote(b.facts)
 			k.warn(w)
 		case <-ctx.Done():
 			return ctx.Err()
@@ -343,7 +341,7 @@ func (k *keeper) writeTraced(ctx context.Context, w *write.Writer, b batch) erro
 	ctx, span := telemetry.Gather(ctx, b.parents, telemetry.Consumer, "project batch")
 	telemetry.Number(span, telemetry.Generation, k.ID)
 	telemetry.Number(span, telemetry.Records, b.units.Len())
-	telemetry.Number(span, telemetry.Seq, b.reaches.seq)
+	telemetry.Number(span, telemetry.Seq, b.facts.Last().Seq)
 	err := w.Write(ctx, b.units)
 	telemetry.End(span, err)
 	return err
@@ -487,13 +485,12 @@ func (k *keeper) auditAgain(ctx context.Context, patient driver.Conn) error {
 		}
 		// One thread: the others are for the writer and for query.
 		err := k.audited(clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 1})), patient)
-		broken := new(verify.BrokenError)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil:
 			k.metrics.audits.WithLabelValues("sound").Inc()
-		case errors.As(err, &broken):
+		case is[*verify.BrokenError](err):
 			return verify.MarkIfBroken(ctx, k.pool, k.ID, err)
 		default:
 			k.metrics.audits.WithLabelValues("failed").Inc()
@@ -511,12 +508,12 @@ func (e *permanentError) Unwrap() error { return e.err }
 // permanent reports whether err needs an operator or another generation: the log is broken, the generation was
 // marked bad, or the two do not belong together.
 func permanent(err error) bool {
-	var p *permanentError
-	var corrupt *chainlog.CorruptError
-	var hole *chainlog.HoleError
-	var table *readmodel.TableError
-	var outdated *write.OutdatedError
-	var broken *verify.BrokenError
-	return errors.As(err, &p) || errors.As(err, &corrupt) || errors.As(err, &hole) || errors.As(err, &table) ||
-		errors.As(err, &outdated) || errors.As(err, &broken)
+	return is[*permanentError](err) || is[*chainlog.CorruptError](err) || is[*chainlog.HoleError](err) ||
+		is[*readmodel.TableError](err) || is[*write.OutdatedError](err) || is[*verify.BrokenError](err)
+}
+
+// is reports whether an error is of a type or wraps one that is.
+func is[T error](err error) bool {
+	_, is := errors.AsType[T](err)
+	return is
 }

@@ -121,7 +121,7 @@ func (o *Operator) sound(ctx context.Context, g, live *Generation, options Rebui
 		return nil, nil
 	}
 	err := o.prove(ctx, live.ID, live.Database)
-	if broken := new(verify.BrokenError); errors.As(err, &broken) || corrupted(err) {
+	if is[*verify.BrokenError](err) || corrupted(err) {
 		return o.broken(live, err, options), nil
 	}
 	return live, err

@@ -17,11 +17,16 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Error codes of ClickHouse. A part with empty or truncated files, as a full disk leaves them, causes one of
-// corruptCodes for every reader, depending on the file that is read first. A full disk causes one of fullCodes, or an
-// error of the operating system.
-var (
-	corruptCodes = []int32{
+// failedWith reports whether an error is one of ClickHouse with one of some codes.
+func failedWith(err error, codes ...int32) bool {
+	e, ok := errors.AsType[*clickhouse.Exception](err)
+	return ok && slices.Contains(codes, e.Code)
+}
+
+// corrupted reports whether ClickHouse could not read what it has stored. A part with empty or truncated files, as a
+// full disk leaves them, causes one of these codes for every reader, depending on the file that is read first.
+func corrupted(err error) bool {
+	return failedWith(err,
 		27,  // CANNOT_PARSE_INPUT_ASSERTION_FAILED
 		32,  // ATTEMPT_TO_READ_AFTER_EOF
 		33,  // CANNOT_READ_ALL_DATA
@@ -33,32 +38,18 @@ var (
 		228, // BAD_SIZE_OF_FILE_IN_DATA_PART
 		246, // CORRUPTED_DATA
 		271, // CANNOT_DECOMPRESS
-	}
-	fullCodes = []int32{
-		243, // NOT_ENOUGH_SPACE
-	}
-)
-
-const noSpace = "No space left on device"
-
-// corrupted reports whether ClickHouse could not read what it has stored.
-func corrupted(err error) bool {
-	e, ok := errors.AsType[*clickhouse.Exception](err)
-	return ok && slices.Contains(corruptCodes, e.Code)
+	)
 }
 
+// diskFull reports whether an error says so, with a code of ClickHouse or in the words of the operating system.
 func diskFull(err error) bool {
-	if err == nil {
-		return false
-	}
-	e, ok := errors.AsType[*clickhouse.Exception](err)
-	return ok && slices.Contains(fullCodes, e.Code) || strings.Contains(err.Error(), noSpace)
+	const notEnoughSpace = 243
+	return failedWith(err, notEnoughSpace) || err != nil && strings.Contains(err.Error(), "No space left on device")
 }
 
 func denied(err error) bool {
 	const notEnoughPrivileges = 497
-	e, ok := errors.AsType[*clickhouse.Exception](err)
-	return ok && e.Code == notEnoughPrivileges
+	return failedWith(err, notEnoughPrivileges)
 }
 
 // explained adds what to do to an error that an operator can resolve.
@@ -119,7 +110,7 @@ func (k *keeper) repair(ctx context.Context) error {
 	outcome := repairNone
 	for _, table := range write.Tables {
 		repaired, err := k.repairTable(ctx, conn, table)
-		if broken := new(verify.BrokenError); errors.As(err, &broken) {
+		if is[*verify.BrokenError](err) {
 			k.metrics.repairs.WithLabelValues(repairLost).Inc()
 			return verify.MarkIfBroken(ctx, k.pool, k.ID, err)
 		}

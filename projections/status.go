@@ -170,32 +170,20 @@ func (b *board) gave(offset int64) {
 	b.read, b.moved = offset, true
 }
 
-// progress is the position of the tables after a batch.
-type progress struct {
-	seq    uint64
-	offset int64
-	block  *decode.Log // of the newest block record of the batch, nil for none
-}
-
-func reached(facts decode.Batch) progress {
-	last := facts.Last()
-	p := progress{seq: last.Seq, offset: last.Offset}
+// wrote records that a batch was written to the tables.
+func (b *board) wrote(facts decode.Batch) {
+	var newest *decode.Log
 	for f := range facts.All() {
 		if f.Kind == readmodel.BlockRecord && f.Sign > 0 {
-			p.block = &f.Log
+			newest = &f.Log
 		}
 	}
-	return p
-}
-
-// wrote records that a batch was written to the tables.
-func (b *board) wrote(p progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.status.Seq, b.offset, b.failed = p.seq, p.offset, nil
-	if p.block != nil {
-		at := time.Unix(int64(p.block.Time), 0).UTC()
-		b.status.Block, b.status.BlockTime = p.block.Block, &at
+	b.status.Seq, b.offset, b.failed = facts.Last().Seq, facts.Last().Offset, nil
+	if newest != nil {
+		at := time.Unix(int64(newest.Time), 0).UTC()
+		b.status.Block, b.status.BlockTime = newest.Block, &at
 	}
 }
 
@@ -310,10 +298,8 @@ func (p *Projections) beginning(ctx context.Context, admin *kadm.Client, before 
 		return before, nil, nil
 	}
 	origin, err := chainlog.ReadOrigin(ctx, p.chainID, p.kafka.Options()...)
-	var hole *chainlog.HoleError
-	var corrupt *chainlog.CorruptError
 	switch {
-	case errors.As(err, &hole), errors.As(err, &corrupt), err == nil && origin == nil && start.Offset > 0:
+	case is[*chainlog.HoleError](err), is[*chainlog.CorruptError](err), err == nil && origin == nil && start.Offset > 0:
 		return start.Offset, fmt.Errorf("the records of %s before offset %d were deleted, so no generation can be built "+
 			"from it any more: restore the topic from a replica or a backup", topic, start.Offset), nil
 	case err != nil:

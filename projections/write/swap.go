@@ -64,13 +64,6 @@ type swapper struct {
 	processes string
 }
 
-// open reads the cursor of a table for the first time.
-func (s *swapper) open(ctx context.Context) (err error) {
-	s.readAt = time.Now()
-	s.cursor, err = s.read(ctx, s.conn, 0)
-	return err
-}
-
 // reread reads the cursor, which is at seq 0 if the table has lost the row of the previous cursor.
 func (s *swapper) reread(ctx context.Context) (mark, time.Time, error) {
 	at := time.Now()

@@ -92,7 +92,7 @@ func Open(
 		return m, err
 	}
 	w.events = w.swapper(readmodel.EventsTable.Name, readmodel.EventsTable.Names(), read)
-	if err := w.events.open(ctx); err != nil {
+	if w.events.cursor, w.events.readAt, err = w.events.reread(ctx); err != nil {
 		return nil, err
 	}
 	if !built {

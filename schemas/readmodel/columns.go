@@ -116,17 +116,16 @@ func (t *Table[T]) except(without []string) []Column {
 // Rows collects rows of a table by column, in ClickHouse's native format, so that an insert sends them without
 // allocating each value.
 type Rows[T any] struct {
-	table  *Table[T]
-	data   [][]byte // by column; nil for text and arrays
-	texts  [][]string
-	arrays [][]TouchedKeys
-	count  int
+	table *Table[T]
+	data  [][]byte   // by column; nil for text and arrays
+	texts [][]string // by column: of text, and of arrays (TouchedKeys)
+	count int
 }
 
 // NewRows returns an empty collection.
 func (t *Table[T]) NewRows() *Rows[T] {
 	n := len(t.Columns)
-	return &Rows[T]{table: t, data: make([][]byte, n), texts: make([][]string, n), arrays: make([][]TouchedKeys, n)}
+	return &Rows[T]{table: t, data: make([][]byte, n), texts: make([][]string, n)}
 }
 
 // Len returns the number of rows.
@@ -139,8 +138,6 @@ func (r *Rows[T]) Reset() {
 		r.data[i] = r.data[i][:0]
 		clear(r.texts[i])
 		r.texts[i] = r.texts[i][:0]
-		clear(r.arrays[i])
-		r.arrays[i] = r.arrays[i][:0]
 	}
 }
 
@@ -189,7 +186,7 @@ func (r *Rows[T]) add(i int, value any) {
 	case *string:
 		r.texts[i] = append(r.texts[i], *v)
 	case *TouchedKeys:
-		r.arrays[i] = append(r.arrays[i], *v)
+		r.texts[i] = append(r.texts[i], string(*v))
 	default:
 		panic(fmt.Sprintf("readmodel: column %s has a field of type %T, which no column has", r.table.Columns[i].Name, value))
 	}
@@ -212,14 +209,14 @@ func (r *Rows[T]) Fill(columns []column.Interface) error {
 func (r *Rows[T]) fill(c column.Interface, i int) (err error) {
 	width := r.table.Columns[i].width
 	switch {
-	case r.texts[i] != nil:
-		_, err = c.Append(r.texts[i])
-	case r.arrays[i] != nil:
-		for _, keys := range r.arrays[i] {
-			if err := c.AppendRow(keys.split()); err != nil {
+	case strings.HasPrefix(r.table.Columns[i].Type, "Array"):
+		for _, keys := range r.texts[i] {
+			if err := c.AppendRow(TouchedKeys(keys).split()); err != nil {
 				return err
 			}
 		}
+	case r.texts[i] != nil:
+		_, err = c.Append(r.texts[i])
 	case len(r.data[i]) != width*r.count:
 		return fmt.Errorf("it holds %d bytes for %d rows of %d", len(r.data[i]), r.count, width)
 	default:
