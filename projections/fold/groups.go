@@ -129,12 +129,11 @@ func (s *state) addOwner(q *entry) {
 type index struct {
 	sources map[requestName]*entry  // the first request with an id
 	pending map[groupedKey][]*entry // entries that wait for their group, of vaults and of users in them
-	deposit map[entryKey][]*entry   // grouped deposits
 	lines   map[totalKey][]*entry   // requests with a place in the queue of a user in a vault
 }
 
 func newIndex() index {
-	return index{map[requestName]*entry{}, map[groupedKey][]*entry{}, map[entryKey][]*entry{}, map[totalKey][]*entry{}}
+	return index{map[requestName]*entry{}, map[groupedKey][]*entry{}, map[totalKey][]*entry{}}
 }
 
 func (x *index) add(e *entry) {
@@ -144,10 +143,6 @@ func (x *index) add(e *entry) {
 		}
 	}
 	if e.Kind == readmodel.Deposit {
-		if e.Grouped {
-			k := entryKey{vault: e.Vault, id: e.ID}
-			x.deposit[k] = append(x.deposit[k], e)
-		}
 		return
 	}
 	if e.SourceID != (common.Hash{}) {
@@ -161,14 +156,14 @@ func (x *index) add(e *entry) {
 	}
 }
 
-// inGroups returns the entries waiting for a group for which has is true, oldest first, and removes those that no
+// waiting returns the entries that wait for their group and for which is is true, oldest first, and removes those that no
 // longer wait.
-func (x *index) inGroups(k groupedKey, has func(group uint64) bool) (out []*entry) {
+func (x *index) waiting(k groupedKey, is func(*entry) bool) (out []*entry) {
 	x.pending[k] = slices.DeleteFunc(x.pending[k], func(e *entry) bool {
 		if !e.pending() {
 			return true
 		}
-		if has(e.GroupID) {
+		if is(e) {
 			out = append(out, e)
 		}
 		return false
@@ -194,12 +189,11 @@ func (s *state) priced(e *entry) {
 		k.kind = readmodel.Requested
 		to = func(n *readmodel.ListRow) *uint64 { return &n.RequestsTo }
 	}
-	has := func(group uint64) bool { return group >= e.GroupID && group <= e.groupTo }
+	first, last := e.GroupID, e.groupTo
 	if e.By == readmodel.ByUpToGroup {
-		last := s.reached(e, to)
-		has = func(group uint64) bool { return group <= last }
+		first, last = 0, s.reached(e, to)
 	}
-	for _, d := range s.index.inGroups(k, has) {
+	for _, d := range s.index.waiting(k, func(d *entry) bool { return d.GroupID >= first && d.GroupID <= last }) {
 		switch {
 		case d.PricedBlock != readmodel.Never:
 		case d.Kind == readmodel.Deposit:
@@ -212,17 +206,11 @@ func (s *state) priced(e *entry) {
 
 // void voids deposits that have no price yet.
 func (s *state) void(e *entry) bool {
-	var gone []*entry
+	k, is := groupsOfUser(readmodel.Deposit, e.User, e.Vault), func(d *entry) bool { return d.GroupID == e.GroupID }
 	if e.By == readmodel.ByID {
-		for _, d := range s.index.deposit[entryKey{vault: e.Vault, id: e.ID}] {
-			if d.pending() {
-				gone = append(gone, d)
-			}
-		}
-	} else {
-		gone = s.index.inGroups(groupsOfUser(readmodel.Deposit, e.User, e.Vault),
-			func(group uint64) bool { return group == e.GroupID })
+		k, is = groupsOfVault(readmodel.Deposit, e.Vault), func(d *entry) bool { return d.ID == e.ID }
 	}
+	gone := s.index.waiting(k, is)
 	for _, d := range gone {
 		d.close(e, readmodel.Amount{})
 		s.add(e, func(n *readmodel.ListRow) {
@@ -245,8 +233,8 @@ func (s *state) requestOf(e *entry) *entry {
 func (s *state) funded(e *entry) bool {
 	if e.By == readmodel.ByUpToGroup {
 		last := s.reached(e, func(n *readmodel.ListRow) *uint64 { return &n.FundedTo })
-		for _, q := range s.index.inGroups(groupsOfVault(readmodel.Requested, e.Vault),
-			func(group uint64) bool { return group <= last }) {
+		for _, q := range s.index.waiting(groupsOfVault(readmodel.Requested, e.Vault),
+			func(q *entry) bool { return q.GroupID <= last }) {
 			s.fund(q, e, true)
 		}
 		return true
@@ -364,8 +352,8 @@ func (s *state) cancelled(e *entry) bool {
 		return s.consume(e)
 	}
 	if e.By == readmodel.ByOwner {
-		all := s.index.inGroups(groupsOfUser(readmodel.Requested, e.User, e.Vault),
-			func(group uint64) bool { return group == e.GroupID })
+		all := s.index.waiting(groupsOfUser(readmodel.Requested, e.User, e.Vault),
+			func(q *entry) bool { return q.GroupID == e.GroupID })
 		for _, q := range all {
 			q.close(e, readmodel.Amount{})
 		}

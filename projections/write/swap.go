@@ -64,13 +64,6 @@ type swapper struct {
 	processes string
 }
 
-// reread reads the cursor, which is at seq 0 if the table has lost the row of the previous cursor.
-func (s *swapper) reread(ctx context.Context) (mark, time.Time, error) {
-	at := time.Now()
-	cursor, err := s.read(ctx, s.conn, s.cursor.seq)
-	return cursor, at, err
-}
-
 // swap inserts rows exactly once, which moves the table's cursor to seq last. A *fencedError means that another
 // process writes; after any other error it is unknown what was inserted.
 func (s *swapper) swap(ctx context.Context, rows block, last uint64) error {
@@ -115,7 +108,7 @@ func (s *swapper) refresh(ctx context.Context, last uint64) error {
 	if time.Since(s.readAt) < cursorAge/2 {
 		return nil
 	}
-	seen, at, err := s.reread(ctx)
+	seen, at, err := s.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -184,13 +177,15 @@ func (s *swapper) settle(ctx context.Context, queryID string) (unknown error) {
 	return unknown // the next insert is not sent, and the batch fails
 }
 
-// look reads the cursor after an insert, and retries for as long as the batch may be sent again.
+// look reads the cursor again, which is at seq 0 if the table has lost the row of the previous one, and retries for as
+// long as that is not too old.
 func (s *swapper) look(ctx context.Context) (mark, time.Time, error) {
 	// This does not follow the program's cancellation: the outcome of the last insert is worth waiting for.
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), insertTimeout)
 	defer cancel()
 	for {
-		seen, at, err := s.reread(limited)
+		at := time.Now()
+		seen, err := s.read(limited, s.conn, s.cursor.seq)
 		if err == nil || time.Since(s.readAt) >= cursorAge {
 			return seen, at, err
 		}

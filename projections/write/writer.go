@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
@@ -92,7 +93,8 @@ func Open(
 		return m, err
 	}
 	w.events = w.swapper(readmodel.EventsTable.Name, readmodel.EventsTable.Names(), read)
-	if w.events.cursor, w.events.readAt, err = w.events.reread(ctx); err != nil {
+	w.events.readAt = time.Now()
+	if w.events.cursor, err = read(ctx, conn, 0); err != nil {
 		return nil, err
 	}
 	if !built {

@@ -14,19 +14,21 @@ type groups struct {
 	requests []*readmodel.ListRow // in chain order
 	supply   readmodel.Amount
 	// line has the funded shares of a user's requests, and the claimed ones of those.
-	line map[common.Address]*struct{ funded, claimed readmodel.Amount }
+	line map[common.Address]*line
 }
+
+type line struct{ funded, claimed readmodel.Amount }
 
 func (l *lists) groups(vault common.Address) *groups {
 	if l.vaults[vault] == nil {
-		l.vaults[vault] = &groups{line: map[common.Address]*struct{ funded, claimed readmodel.Amount }{}}
+		l.vaults[vault] = &groups{line: map[common.Address]*line{}}
 	}
 	return l.vaults[vault]
 }
 
-func (g *groups) of(user common.Address) *struct{ funded, claimed readmodel.Amount } {
+func (g *groups) of(user common.Address) *line {
 	if g.line[user] == nil {
-		g.line[user] = &struct{ funded, claimed readmodel.Amount }{}
+		g.line[user] = new(line)
 	}
 	return g.line[user]
 }
