@@ -29,9 +29,9 @@ func (w *Writer) CountLogs(ctx context.Context, patient driver.Conn) error {
 	if err := patient.Select(ctx, &rows, sqlVaultLogs); err != nil {
 		return fmt.Errorf("count the logs of the vaults in %s: %w", w.database, err)
 	}
-	w.logs = map[common.Address]*vaultLogs{}
+	w.logs = map[common.Address]vaultLogs{}
 	for _, r := range rows {
-		w.logs[r.Vault] = &vaultLogs{r.Known, r.Unknown}
+		w.logs[r.Vault] = vaultLogs{r.Known, r.Unknown}
 	}
 	return nil
 }
@@ -46,15 +46,12 @@ func (w *Writer) countLogs(batch decode.Batch, after uint64) {
 			continue
 		}
 		n := w.logs[f.Log.Vault]
-		if n == nil {
-			n = new(vaultLogs)
-			w.logs[f.Log.Vault] = n
-		}
 		if f.Known() {
 			n.known += int64(f.Sign)
 		} else {
 			n.unknown += int64(f.Sign)
 		}
+		w.logs[f.Log.Vault] = n
 	}
 }
 

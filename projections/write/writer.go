@@ -35,7 +35,7 @@ type Writer struct {
 	vaults  map[common.Address]bool       // vaults of the generation, known once lists is built
 	mapped  *mapping.Vaults               // how logs are mapped
 	states  map[common.Address]vaultState // of a vault, by its newest record in the log
-	logs    map[common.Address]*vaultLogs // log counts of events; nil if not counted
+	logs    map[common.Address]vaultLogs  // log counts of events; nil if not counted
 	spare   chan *readmodel.Rows[readmodel.EventRow]
 	changes *readmodel.Rows[readmodel.ListRow]
 }

@@ -146,19 +146,17 @@ func (r *Rows[T]) Add(row *T) {
 	r.count++
 	v := reflect.ValueOf(row).Elem()
 	for i := range r.table.Columns {
-		r.add(i, v.Field(r.table.Columns[i].field).Addr().Interface())
+		r.add(i, v.Field(r.table.Columns[i].field))
 	}
 }
 
-func (r *Rows[T]) add(i int, value any) {
+func (r *Rows[T]) add(i int, field reflect.Value) {
 	d := r.data[i]
-	switch v := value.(type) {
+	switch v := field.Addr().Interface().(type) {
 	case *uint64:
 		d = binary.LittleEndian.AppendUint64(d, *v)
 	case *uint32:
 		d = binary.LittleEndian.AppendUint32(d, *v)
-	case *uint8:
-		d = append(d, *v)
 	case *int8:
 		d = append(d, byte(*v))
 	case *bool:
@@ -167,14 +165,6 @@ func (r *Rows[T]) add(i int, value any) {
 		} else {
 			d = append(d, 0)
 		}
-	case *RecordKind:
-		d = append(d, byte(*v))
-	case *EffectKind:
-		d = append(d, byte(*v))
-	case *List:
-		d = append(d, byte(*v))
-	case *By:
-		d = append(d, byte(*v))
 	case *common.Address:
 		d = append(d, v[:]...)
 	case *common.Hash:
@@ -187,8 +177,8 @@ func (r *Rows[T]) add(i int, value any) {
 		r.texts[i] = append(r.texts[i], *v)
 	case *TouchedKeys:
 		r.texts[i] = append(r.texts[i], string(*v))
-	default:
-		panic(fmt.Sprintf("readmodel: column %s has a field of type %T, which no column has", r.table.Columns[i].Name, value))
+	default: // uint8, or a number of an Enum8; Uint panics for a field of any other type
+		d = append(d, byte(field.Uint()))
 	}
 	r.data[i] = d
 }
