@@ -324,22 +324,23 @@ func move(ctx context.Context, q *db.Queries, id int32, from, to string) error {
 	return err
 }
 
-// Rollback makes the newest standby generation the live one, and returns its id.
+// Rollback makes the newest standby generation of this navlog's schema the live one, or else the newest of any schema,
+// and returns its id.
 func (o *Operator) Rollback(ctx context.Context) (int32, error) {
 	all, err := o.List(ctx)
 	if err != nil {
 		return 0, err
 	}
-	var newest int32
+	var to Generation
 	for _, g := range all {
-		if g.State == registry.Standby {
-			newest = g.ID
+		if g.State == registry.Standby && (g.Schema == readmodel.Schema() || to.Schema != readmodel.Schema()) {
+			to = g
 		}
 	}
-	if newest == 0 {
+	if to.ID == 0 {
 		return 0, errors.New("there is no standby generation to go back to: `navlog projection rebuild` makes a new one")
 	}
-	return newest, o.Switch(ctx, newest)
+	return to.ID, o.Switch(ctx, to.ID)
 }
 
 // Drop removes a generation that is not live and that no `navlog serve` reads. Its entry in the registry stays.

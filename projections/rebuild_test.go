@@ -480,6 +480,24 @@ func TestLogReplacedMeanwhile(t *testing.T) {
 	follows(t, p, 2, s.Seq())
 }
 
+// TestRollbackToOwnSchema: another version has made two generations, and one of them is live. A rollback of this version
+// makes live what this version can serve, although it is older than the standby generation of the other version.
+func TestRollbackToOwnSchema(t *testing.T) {
+	t.Parallel()
+	w, s, p, o := running(t)
+	must(t, move(t.Context(), db.New(w.pool), 1, registry.Live, registry.Standby))
+	logID := s.Records[0].GetOrigin().GetLogId()
+	w.registered(t, 2, logID, "fedcba987654", registry.Standby)
+	w.registered(t, 3, logID, "fedcba987654", registry.Live)
+	refusing(t, p, "generation 3 has schema fedcba987654")
+	id, err := o.Rollback(t.Context())
+	if err != nil || id != 1 {
+		t.Errorf("rolled back to generation %d, %v", id, err)
+	}
+	wantStates(t, o, "1 live, 2 standby, 3 standby")
+	follows(t, p, 1, s.Seq())
+}
+
 // TestOldSchema: a generation whose tables have other names, made by an older navlog, is listed, replaced by a
 // rebuild, rejected by a switch, and dropped.
 func TestOldSchema(t *testing.T) {
