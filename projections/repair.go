@@ -239,9 +239,6 @@ func (k *keeper) brokenParts(ctx context.Context, conn driver.Conn, table string
 
 // attach attaches the tables that a repair has detached, including an interrupted one.
 func (k *keeper) attach(ctx context.Context, conn driver.Conn) error {
-	if k.clickhouse.Cluster != "" {
-		return nil
-	}
 	var tables []string
 	err := conn.QueryRow(ctx, "SELECT groupArray(table) FROM system.detached_tables WHERE database = {database:String}",
 		clickhouse.Named("database", k.database)).Scan(&tables)

@@ -45,12 +45,6 @@ type targets struct {
 	derived map[string]bool // conditions for the rows of valuations and claims whose logs do not contain all amounts
 }
 
-func newTargets() targets {
-	return targets{deposits: map[entryKey]bool{}, swept: map[common.Address]uint64{},
-		unowned: map[requestName][]uint64{}, sources: map[requestName]bool{}, groups: map[groupedKey]bool{},
-		lines: map[totalKey]*readmodel.Amount{}, derived: map[string]bool{}}
-}
-
 // line records the shares that an effect takes out of the line of its user.
 func (n *targets) line(e *entry) {
 	shares := at(n.lines, userIn(e.User, e.Vault))

@@ -60,9 +60,12 @@ type state struct {
 func newState(vaults []common.Address) *state {
 	return &state{
 		vaults: vaults, requests: map[entryKey]*pair[entry]{}, deposits: map[entryKey]*pair[entry]{},
-		unswept: map[common.Address][]*entry{}, derived: map[entryKey]*pair[entry]{}, targets: newTargets(),
+		unswept: map[common.Address][]*entry{}, derived: map[entryKey]*pair[entry]{},
 		index: newIndex(), logs: map[entry]int{}, totals: map[totalKey]*total{}, members: map[memberKey]*member{},
 		ranks: map[memberKey]bool{}, blocks: map[uint64]*pair[block]{},
+		targets: targets{deposits: map[entryKey]bool{}, swept: map[common.Address]uint64{},
+			unowned: map[requestName][]uint64{}, sources: map[requestName]bool{}, groups: map[groupedKey]bool{},
+			lines: map[totalKey]*readmodel.Amount{}, derived: map[string]bool{}},
 	}
 }
 

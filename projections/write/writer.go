@@ -159,9 +159,6 @@ type Encoded struct {
 	impossible  []string
 }
 
-// Len is the number of records.
-func (e *Encoded) Len() int { return e.batch.Len() }
-
 // Encode makes the rows of whole units for a generation that is being built. It may run while others are inserted.
 // For a built generation, rows cannot be made before it is known where the units are split: use Whole.
 func (w *Writer) Encode(batch decode.Batch) *Encoded {
