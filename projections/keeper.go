@@ -91,8 +91,8 @@ func (k *keeper) faulty() bool {
 	return err != nil && !is[*write.OutdatedError](err)
 }
 
-// run takes the lease and writes, again and again, until ctx ends. After a permanent fault it tries again too, in case
-// an operator restored the log, but seldom: to open a generation means to read all of its events.
+// run takes the lease and writes, again and again, until ctx ends. It also retries after a permanent fault, because an
+// operator may restore the log, but seldom: to open a generation means to read all of its events.
 func (k *keeper) run(ctx context.Context) {
 	for wait := time.Duration(0); ; {
 		began := time.Now()

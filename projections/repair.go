@@ -41,7 +41,7 @@ func corrupted(err error) bool {
 	)
 }
 
-// diskFull reports whether an error says so, with a code of ClickHouse or in the words of the operating system.
+// diskFull reports whether an error has the code of ClickHouse for a full disk, or the text of the operating system.
 func diskFull(err error) bool {
 	const notEnoughSpace = 243
 	return failedWith(err, notEnoughSpace) || err != nil && strings.Contains(err.Error(), "No space left on device")

@@ -150,14 +150,14 @@ func (x *index) add(e *entry) {
 	}
 }
 
-// waiting returns the entries that wait for their group and for which is is true, oldest first, and removes those that no
-// longer wait.
-func (x *index) waiting(k groupedKey, is func(*entry) bool) (out []*entry) {
+// waiting returns the entries that wait for their group and are selected, oldest first, and removes those that no longer
+// wait.
+func (x *index) waiting(k groupedKey, selected func(*entry) bool) (out []*entry) {
 	x.pending[k] = slices.DeleteFunc(x.pending[k], func(e *entry) bool {
 		if !e.pending() {
 			return true
 		}
-		if is(e) {
+		if selected(e) {
 			out = append(out, e)
 		}
 		return false

@@ -78,8 +78,8 @@ func (s *state) placeKeys() (out []string) {
 	return out
 }
 
-// among returns conditions for rows in which the column or tuple at the end of a condition has one of some values, whose
-// texts have no spaces.
+// among returns conditions for rows in which the column or tuple at the end of a condition has one of some values. The
+// text of a value has no spaces.
 func among[T any](condition string, values []T) (out []string) {
 	for some := range slices.Chunk(values, listedKeys) {
 		list := strings.Trim(strings.ReplaceAll(fmt.Sprint(some), " ", ","), "[]")

@@ -128,8 +128,8 @@ type sum struct{ rows, hash int64 }
 
 type sums map[place]sum
 
-// add queries the sums of rows that meet a condition, each by its list and a part of it: a piece, or the row as text. It
-// returns the seq of the cursor if it is one of them.
+// add queries the sums of rows that meet a condition, by list and part: a piece, or the row as text. It returns the seq
+// of the cursor if it is one of them.
 func (s sums) add(ctx context.Context, conn driver.Conn, from, weight, part, where string) (seq uint64, err error) {
 	var rows []struct {
 		List string `ch:"name"`
