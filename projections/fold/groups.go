@@ -150,8 +150,7 @@ func (x *index) add(e *entry) {
 	}
 }
 
-// waiting returns the entries that wait for their group and are selected, oldest first, and removes those that no longer
-// wait.
+// waiting returns the selected entries that wait for their group, oldest first, and removes those that no longer wait.
 func (x *index) waiting(k groupedKey, selected func(*entry) bool) (out []*entry) {
 	x.pending[k] = slices.DeleteFunc(x.pending[k], func(e *entry) bool {
 		if !e.pending() {
