@@ -123,11 +123,12 @@ func (s *state) addOwner(q *entry) {
 type index struct {
 	sources map[requestName]*entry  // the first request with an id
 	pending map[groupedKey][]*entry // entries that wait for their group, of vaults and of users in them
+	deposit map[entryKey][]*entry   // grouped deposits
 	lines   map[totalKey][]*entry   // requests with a place in the queue of a user in a vault
 }
 
 func newIndex() index {
-	return index{map[requestName]*entry{}, map[groupedKey][]*entry{}, map[totalKey][]*entry{}}
+	return index{map[requestName]*entry{}, map[groupedKey][]*entry{}, map[entryKey][]*entry{}, map[totalKey][]*entry{}}
 }
 
 func (x *index) add(e *entry) {
@@ -137,6 +138,10 @@ func (x *index) add(e *entry) {
 		}
 	}
 	if e.Kind == readmodel.Deposit {
+		if e.Grouped {
+			k := entryKey{vault: e.Vault, id: e.ID}
+			x.deposit[k] = append(x.deposit[k], e)
+		}
 		return
 	}
 	if e.SourceID != (common.Hash{}) {
@@ -199,11 +204,17 @@ func (s *state) priced(e *entry) {
 
 // void voids deposits that have no price yet.
 func (s *state) void(e *entry) bool {
-	k, is := groupsOfUser(readmodel.Deposit, e.User, e.Vault), func(d *entry) bool { return d.GroupID == e.GroupID }
+	var gone []*entry
 	if e.By == readmodel.ByID {
-		k, is = groupsOfVault(readmodel.Deposit, e.Vault), func(d *entry) bool { return d.ID == e.ID }
+		for _, d := range s.index.deposit[entryKey{vault: e.Vault, id: e.ID}] {
+			if d.pending() {
+				gone = append(gone, d)
+			}
+		}
+	} else {
+		gone = s.index.waiting(groupsOfUser(readmodel.Deposit, e.User, e.Vault),
+			func(d *entry) bool { return d.GroupID == e.GroupID })
 	}
-	gone := s.index.waiting(k, is)
 	for _, d := range gone {
 		d.close(e, readmodel.Amount{})
 		s.add(e, func(n *readmodel.ListRow) {
