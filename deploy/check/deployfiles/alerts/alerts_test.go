@@ -2,7 +2,6 @@
 package alerts
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -58,14 +57,43 @@ func load(t *testing.T) map[string]*rules.AlertingRule {
 	return found
 }
 
-// A trial is how an alert responds to series: fires holds the labels of each alert that fires, and is nil if none does.
+// A trial is how an alert responds to series, each with one value per interval, from the start.
 type trial struct {
 	what   string
-	series []string      // each with one value per interval, from the start
-	every  time.Duration // that interval; 0 means a minute
 	at     time.Duration
-	step   time.Duration // evaluation interval; 0 means 15 s, as in prometheus.yaml
-	fires  []string      // "chain=1 program=ingest", without severity
+	every  time.Duration // the interval
+	series []string
+	fires  []string // the labels of each alert that fires, without severity: "chain=1 program=ingest"
+}
+
+// fires returns a trial at whose end alerts with these labels fire, separated by ", ".
+func fires(labels, what string, at time.Duration, series ...string) trial {
+	return trial{what: what, at: at, every: time.Minute, series: series, fires: strings.Split(labels, ", ")}
+}
+
+// silent returns a trial at whose end the alert does not fire.
+func silent(what string, at time.Duration, series ...string) trial {
+	return trial{what: what, at: at, every: time.Minute, series: series}
+}
+
+// hourly makes an hour of the interval.
+func (t trial) hourly() trial {
+	t.every = time.Hour
+	return t
+}
+
+// step returns the interval between two evaluations: that of prometheus.yaml, or more for a trial of hours.
+func (t trial) step() time.Duration {
+	switch {
+	case t.every == time.Hour:
+		return time.Hour
+	case t.at >= 8*time.Hour:
+		return 5 * time.Minute
+	case t.at >= 2*time.Hour:
+		return time.Minute
+	default:
+		return 15 * time.Second
+	}
 }
 
 // Each alert fires on the series of its condition, and stays silent on similar ones.
@@ -101,16 +129,14 @@ func TestAlerts(t *testing.T) {
 // run evaluates an alert from the start to the time of the trial, and returns what fires then, sorted.
 func run(t *testing.T, alert *rules.AlertingRule, try trial) (firing []string) {
 	t.Helper()
-	suite, err := promqltest.NewLazyLoader(fmt.Sprintf("load %s\n  ",
-		cmp.Or(try.every, time.Minute))+strings.Join(try.series, "\n  ")+"\n",
+	suite, err := promqltest.NewLazyLoader(fmt.Sprintf("load %s\n  %s\n", try.every, strings.Join(try.series, "\n  ")),
 		promqltest.LazyLoaderOpts{EnableAtModifier: true, EnableNegativeOffset: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer suite.Close()
 	query := rules.EngineQueryFunc(suite.QueryEngine(), suite.Storage())
-	step := cmp.Or(try.step, 15*time.Second)
-	for after := time.Duration(0); after <= try.at; after += step {
+	for after := time.Duration(0); after <= try.at; after += try.step() {
 		now := time.Unix(0, 0).UTC().Add(after)
 		suite.WithSamplesTill(now, func(err error) {
 			if err == nil {
