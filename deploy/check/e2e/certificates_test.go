@@ -18,11 +18,7 @@ import (
 // TestCertificatesThatAPartnerSets: what a partner sets at the API is what dispatch connects with. The receiver accepts
 // only connections with a client certificate of its authority, which the system does not know.
 func TestCertificatesThatAPartnerSets(t *testing.T) {
-	f, err := fleet.New(t.Context(), fleet.Options{Partners: 1, SlotsInEpoch: 1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(f.Close)
+	f := fleet.New(t, fleet.Options{Partners: 1, SlotsInEpoch: 1})
 
 	ca := certstest.New(t)
 	var mu sync.Mutex
@@ -36,10 +32,7 @@ func TestCertificatesThatAPartnerSets(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 
-	serve, err := f.Launch("serve", "serve", "NAVLOG_HTTP_PARTNER_ROTATION=true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	serve := f.Launch("serve", "serve", "NAVLOG_HTTP_PARTNER_ROTATION=true")
 	post := func(path string, fields map[string]string) error {
 		body, err := json.Marshal(fields)
 		if err != nil {
@@ -62,35 +55,23 @@ func TestCertificatesThatAPartnerSets(t *testing.T) {
 		}
 		return nil
 	}
-	if err := f.Until(t.Context(),
-		func() error { return post("", map[string]string{"url": server.URL + "/hook"}) }); err != nil {
-		t.Fatal(err)
-	}
-	for _, program := range []string{"ingest", "dispatch"} {
-		if _, err := f.Launch(program, program); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f.Until(func() error { return post("", map[string]string{"url": server.URL + "/hook"}) })
+	f.Start("ingest", "dispatch")
 	for _, name := range []string{"first", "renewed"} {
 		texts := ca.Texts(ca.Client(name))
 		if err := post("/certificates",
 			map[string]string{"authorities": texts.Authorities, "certificate": texts.Client, "key": texts.Key}); err != nil {
 			t.Fatal(err)
 		}
-		err := f.Until(t.Context(), func() error {
+		f.Until(func() error {
 			mu.Lock()
 			seen := maps.Clone(clients)
 			mu.Unlock()
 			if seen[name] > 0 {
 				return nil
 			}
-			if err := f.Steps(t.Context(), 1); err != nil {
-				return err
-			}
+			f.Steps(1)
 			return fmt.Errorf("no delivery with the certificate of %q, but %v", name, seen)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }

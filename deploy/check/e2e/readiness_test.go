@@ -15,30 +15,19 @@ import (
 // that does not respond: which one, since when, and what to do. A program that needs the engine for its role is also
 // not ready.
 func TestEnginesStopOneByOne(t *testing.T) {
-	f, err := fleet.New(t.Context(), fleet.Options{Partners: 1, SlotsInEpoch: 1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(f.Close)
-	programs := map[string]*fleet.Program{}
-	for _, name := range []string{"ingest", "project", "serve", "dispatch"} {
-		if programs[name], err = f.Launch(name, name); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f := fleet.New(t, fleet.Options{Partners: 1, SlotsInEpoch: 1})
+	f.Start("ingest", "project", "serve", "dispatch")
 	until := func(holds func(*fleet.Program) error) {
 		t.Helper()
-		for _, p := range programs {
-			if err := f.Until(t.Context(), func() error { return holds(p) }); err != nil {
-				t.Fatal(err)
-			}
+		for _, p := range f.Programs {
+			f.Until(func() error { return holds(p) })
 		}
 	}
 	sentence := regexp.MustCompile(`^(.*) at \S+ has been failing since (\S+) \(.+\): check (\S+) and that .* up$`)
 	began := time.Now() // an outage begins with the last response, which came before the engine was stopped
 	// named returns the engines and settings that a program names as unreachable.
 	named := func(p *fleet.Program) (engines []string, err error) {
-		state, err := p.Readiness(t.Context())
+		state, err := p.Readiness()
 		for _, outage := range state.Unreachable {
 			parts := sentence.FindStringSubmatch(outage)
 			if parts == nil {
@@ -53,9 +42,7 @@ func TestEnginesStopOneByOne(t *testing.T) {
 		slices.Sort(engines)
 		return engines, err
 	}
-	if err := f.Until(t.Context(), func() error { return f.Ready(t.Context()) }); err != nil {
-		t.Fatal(err)
-	}
+	f.Until(f.Ready)
 	until(func(p *fleet.Program) error {
 		if engines, err := named(p); err != nil || len(engines) > 0 {
 			return fmt.Errorf("%s names %q: %w", p.Name, engines, err)
@@ -80,9 +67,7 @@ func TestEnginesStopOneByOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.engine == "Kafka" { // ingest notices with the next block
-			if err := f.Steps(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
+			f.Steps(1)
 		}
 		for _, user := range c.users {
 			want[user] = append(want[user], c.engine+" "+c.setting)
@@ -92,14 +77,14 @@ func TestEnginesStopOneByOne(t *testing.T) {
 			if engines, err := named(p); err != nil || !slices.Equal(engines, want[p.Name]) {
 				return fmt.Errorf("without %s, %s names %q, want %q: %w", c.engine, p.Name, engines, want[p.Name], err)
 			}
-			if fault := p.Ready(t.Context()); slices.Contains(c.needers, p.Name) &&
+			if fault := p.Ready(); slices.Contains(c.needers, p.Name) &&
 				(fault == nil || !strings.Contains(fault.Error(), c.engine+" at ")) {
 				return fmt.Errorf("without %s, %s is not ready because %w", c.engine, p.Name, fault)
 			}
 			return nil
 		})
-		for name, p := range programs {
-			t.Logf("without %s, %s: %v", c.engine, name, p.Ready(t.Context()))
+		for name, p := range f.Programs {
+			t.Logf("without %s, %s: %v", c.engine, name, p.Ready())
 		}
 	}
 }

@@ -50,11 +50,7 @@ type present struct {
 // retried.
 func newReceiver(t *testing.T) *fleet.Receiver {
 	t.Helper()
-	r, err := fleet.NewReceiver(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
+	r := fleet.NewReceiver(t)
 	refused := map[uint32]bool{}
 	r.Refuse(func(partner uint32, _ string, _ int) bool {
 		first := !refused[partner]

@@ -179,8 +179,8 @@ func (s *sampler) take(ctx context.Context, several *time.Time) error {
 		return nil
 	}
 	values := map[series]float64{}
-	for _, p := range s.programs {
-		if err := s.read(ctx, p, values); err != nil {
+	for _, p := range s.Programs {
+		if err := s.read(p, values); err != nil {
 			return err
 		}
 	}
@@ -192,8 +192,8 @@ func (s *sampler) take(ctx context.Context, several *time.Time) error {
 	return nil
 }
 
-func (s *sampler) read(ctx context.Context, p *fleet.Program, values map[series]float64) error {
-	metrics, err := p.Metrics(ctx)
+func (s *sampler) read(p *fleet.Program, values map[series]float64) error {
+	metrics, err := p.Metrics()
 	if err != nil {
 		return err
 	}

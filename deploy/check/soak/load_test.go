@@ -39,7 +39,7 @@ const (
 )
 
 func newReaders(s *system) *readers {
-	r := &readers{api: s.serve().API, key: s.Partners[0].APIKey,
+	r := &readers{api: s.Programs["serve"].API, key: s.Partners[0].APIKey,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}}
 	for _, v := range s.Contracts.Vaults {
 		r.vaults = append(r.vaults, v.Address.Hex())

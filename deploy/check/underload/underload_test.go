@@ -22,7 +22,6 @@ const interval = 50 * time.Millisecond
 // system is ingest, project and serve on a chain that has a history.
 type system struct {
 	*fleet.Fleet
-	t   *testing.T
 	api string
 }
 
@@ -35,28 +34,14 @@ func must(t *testing.T, err error) {
 
 func newSystem(t *testing.T) *system {
 	t.Helper()
-	f, err := fleet.New(t.Context(), fleet.Options{Partners: 2, SlotsInEpoch: 1, Settings: []string{
+	f := fleet.New(t, fleet.Options{Partners: 2, SlotsInEpoch: 1, Settings: []string{
 		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0",
 		// No request waits for a slot or ends at its time limit, however busy the machine is: then a failure is a fault.
 		"NAVLOG_HTTP_CONCURRENCY=32", "NAVLOG_HTTP_REQUEST_TIMEOUT=2m", "NAVLOG_HTTP_WRITE_TIMEOUT=3m",
-	}}, nil)
-	must(t, err)
-	t.Cleanup(f.Close)
-	s := &system{Fleet: f, t: t}
-	for _, program := range []string{"ingest", "project", "serve"} {
-		p, err := f.Launch(program, program)
-		must(t, err)
-		s.api = p.API
-	}
-	must(t, f.Until(t.Context(), func() error { return f.Ready(t.Context()) }))
-	return s
-}
-
-// navlog runs a command of navlog.
-func (s *system) navlog(arguments ...string) {
-	s.t.Helper()
-	_, err := s.Run(s.t.Context(), arguments...)
-	must(s.t, err)
+	}})
+	f.Start("ingest", "project", "serve")
+	f.Until(f.Ready)
+	return &system{f, f.Programs["serve"].API}
 }
 
 // answer is the response to one request.
@@ -175,32 +160,32 @@ func TestRebuildUnderLoad(t *testing.T) {
 	cold := func(i int) string { return fmt.Sprintf("/api/v1/users?asOfBlock=%s&pageSize=%d", first.block, 1+i%100) }
 
 	l := s.load(hot, cold)
-	stopTraffic := s.Traffic(t.Context(), interval)
-	s.navlog("projection", "rebuild")
+	stopTraffic := s.Traffic(interval)
+	s.Run("projection", "rebuild")
 	s.answers(t, l, "2", 20)
-	s.navlog("projection", "switch", "1")
+	s.Run("projection", "switch", "1")
 	s.answers(t, l, "1", 20)
-	must(t, stopTraffic())
+	stopTraffic()
 	// The chain stops growing: from now on both generations answer at the same seq.
 	for range 2 {
-		s.navlog("projection", "switch", "2")
+		s.Run("projection", "switch", "2")
 		s.answers(t, l, "2", 40)
-		s.navlog("projection", "switch", "1")
+		s.Run("projection", "switch", "1")
 		s.answers(t, l, "1", 40)
 	}
-	s.navlog("projection", "switch", "2")
+	s.Run("projection", "switch", "2")
 	l.stop()
 	l.judge(t, true)
-	s.navlog("verify")
+	s.Run("verify")
 
 	// A generation with different numbers.
-	s.navlog("projection", "rebuild", "--no-switch")
+	s.Run("projection", "rebuild", "--no-switch")
 	s.spoil(t, 3)
 	l = s.load(hot[:2], func(i int) string { return fmt.Sprintf("/api/v1/vaults/%s/nav?limit=%d", vault, 1+i%100) })
 	s.answers(t, l, "2", 20)
-	s.navlog("projection", "switch", "3")
+	s.Run("projection", "switch", "3")
 	s.answers(t, l, "3", 20)
-	s.navlog("projection", "rollback")
+	s.Run("projection", "rollback")
 	s.answers(t, l, "2", 20)
 	l.stop()
 	l.judge(t, false)

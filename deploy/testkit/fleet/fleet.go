@@ -1,5 +1,5 @@
 // Package fleet runs the programs of navlog as processes, on engines that a drill breaks, with a development chain and
-// the partners' receiver, and compares what they did with the chain.
+// the partners' receiver, and compares what they did with the chain. It is for tests: what fails ends the test.
 //
 //	traffic ──▶ anvil ──▶ ingest ──▶ Kafka ──▶ project ──▶ ClickHouse
 //	              │                    │
@@ -19,6 +19,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"testing"
 	"time"
 
 	"github.com/ethereum/go-ethereum/ethclient"
@@ -48,50 +50,72 @@ type Options struct {
 	SlotsInEpoch int           // of the chain: twice as many blocks are not final
 	Settings     []string      // environment of every program, in addition
 	Folders      stack.Folders // of engines whose data is not in the fleet's folder
+	// Kafka starts the brokers in a folder, and returns their addresses; the caller stops them. With nil the fleet has the
+	// embedded Kafka.
+	Kafka func(ctx context.Context, dir string) ([]string, error)
 }
 
-// A Fleet is a development chain, engines, partners, their receiver, and the programs that were launched.
+// A Fleet is a development chain, engines, partners, their receiver, and the programs that were launched. It ends with
+// its test.
 type Fleet struct {
-	*stack.Stack        // Kafka is nil if the caller started the brokers
+	*stack.Stack        // Kafka is nil if Options.Kafka started the brokers
 	Dir          string // of the engines and of the programs' output; it is removed with this process
 	URL          string // of the chain
 	Contracts    *devchain.Contracts
 	Partners     []oracle.Partner
 	Receiver     *Receiver
+	Programs     map[string]*Program // the newest one of each name
 
-	options  Options
-	brokers  []string // that the caller started
-	navlog   string   // the binary
-	chain    *ethclient.Client
-	anvil    *engines.Anvil
-	programs []*Program
-	steps    int64 // scenarios that were created
+	t       *testing.T
+	options Options
+	brokers []string // that Options.Kafka started
+	navlog  string   // the binary
+	chain   *ethclient.Client
+	anvil   *engines.Anvil
+	steps   int64 // scenarios that were created
 }
 
-// New builds navlog and starts ClickHouse, PostgreSQL and the chain, with contracts and some traffic; it creates the
-// partners and starts their receiver. It starts no program. kafka starts the brokers in a folder at the same time, and
-// returns their addresses; the caller stops them after Close. With nil the fleet has the embedded Kafka.
-func New(
-	ctx context.Context, o Options, kafka func(ctx context.Context, dir string) ([]string, error),
-) (_ *Fleet, err error) {
-	f := &Fleet{options: o}
-	defer func() {
-		if err != nil {
-			f.Close()
-		}
-	}()
-	if f.Dir, err = engines.TempDir("fleet"); err != nil {
-		return nil, err
+// New builds navlog and starts ClickHouse, PostgreSQL, Kafka and the chain, with contracts and some traffic; it creates
+// the partners and starts their receiver. It starts no program.
+func New(t *testing.T, o Options) *Fleet {
+	t.Helper()
+	f := &Fleet{t: t, options: o, Programs: map[string]*Program{}}
+	t.Cleanup(f.close)
+	f.must(f.start(t.Context()))
+	f.Receiver = NewReceiver(t)
+	for id := int64(1); id <= int64(o.Partners); id++ {
+		p := oracle.Partner{ID: uint32(id)}
+		made, err := partners.Make(t.Context(), f.Pool, id, fmt.Sprintf("partner %d", id), f.Receiver.URL(p))
+		f.must(err)
+		p.Name, p.APIKey, p.SigningSecret = made.Name, made.APIKey, made.SigningSecret
+		f.Partners = append(f.Partners, p)
+		f.Receiver.Expect(p)
 	}
-	in := stack.In(f.Dir)
-	in = stack.Folders{Kafka: cmp.Or(o.Folders.Kafka, in.Kafka), ClickHouse: cmp.Or(o.Folders.ClickHouse, in.ClickHouse),
-		Postgres: cmp.Or(o.Folders.Postgres, in.Postgres)}
+	f.Steps(firstSteps)
+	return f
+}
+
+func (f *Fleet) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// start starts the engines and the chain, and builds navlog.
+func (f *Fleet) start(ctx context.Context) (err error) {
+	if f.Dir, err = engines.TempDir("fleet"); err != nil {
+		return err
+	}
+	in, given := stack.In(f.Dir), f.options.Folders
+	in = stack.Folders{Kafka: cmp.Or(given.Kafka, in.Kafka), ClickHouse: cmp.Or(given.ClickHouse, in.ClickHouse),
+		Postgres: cmp.Or(given.Postgres, in.Postgres)}
 	var group errgroup.Group
-	if kafka != nil {
+	if f.options.Kafka != nil {
 		folder := in.Kafka
 		in.Kafka = ""
 		group.Go(func() (err error) {
-			f.brokers, err = kafka(ctx, folder)
+			f.brokers, err = f.options.Kafka(ctx, folder)
 			return err
 		})
 	}
@@ -107,23 +131,18 @@ func New(
 	})
 	group.Go(func() (err error) {
 		f.anvil, err = engines.StartAnvil(ctx, filepath.Join(f.Dir, "anvil"),
-			engines.AnvilOptions{SlotsInEpoch: o.SlotsInEpoch, States: 100_000, Fleeting: true})
+			engines.AnvilOptions{SlotsInEpoch: f.options.SlotsInEpoch, States: 100_000, Fleeting: true})
 		return err
 	})
 	if err = group.Wait(); err != nil {
-		return nil, err
+		return err
 	}
 	f.URL = f.anvil.URL
 	if f.chain, err = ethclient.DialContext(ctx, f.URL); err != nil {
-		return nil, fmt.Errorf("connect to the chain: %w", err)
+		return fmt.Errorf("connect to the chain: %w", err)
 	}
-	if f.Contracts, err = devchain.Deploy(ctx, f.URL); err != nil {
-		return nil, err
-	}
-	if err = f.makePartners(ctx); err != nil {
-		return nil, err
-	}
-	return f, f.Steps(ctx, firstSteps)
+	f.Contracts, err = devchain.Deploy(ctx, f.URL)
+	return err
 }
 
 // Brokers returns the addresses of Kafka's brokers.
@@ -137,32 +156,8 @@ func (f *Fleet) Brokers() []string {
 // KillChain kills the chain's node.
 func (f *Fleet) KillChain() { f.anvil.Kill() }
 
-// makePartners starts the receiver and registers it for each partner.
-func (f *Fleet) makePartners(ctx context.Context) (err error) {
-	if f.Receiver, err = NewReceiver(f.Dir); err != nil {
-		return err
-	}
-	for id := int64(1); id <= int64(f.options.Partners); id++ {
-		p := oracle.Partner{ID: uint32(id)}
-		made, err := partners.Make(ctx, f.Pool, id, fmt.Sprintf("partner %d", id), f.Receiver.URL(p))
-		if err != nil {
-			return err
-		}
-		p.Name, p.APIKey, p.SigningSecret = made.Name, made.APIKey, made.SigningSecret
-		f.Partners = append(f.Partners, p)
-		f.Receiver.Expect(p)
-	}
-	return nil
-}
-
-// Close kills the programs and the engines that New has started.
-func (f *Fleet) Close() {
-	for _, p := range f.programs {
-		p.Kill()
-	}
-	if f.Receiver != nil {
-		f.Receiver.Close()
-	}
+// close kills the engines. The programs were killed before.
+func (f *Fleet) close() {
 	if f.chain != nil {
 		f.chain.Close()
 	}
@@ -185,11 +180,14 @@ func (f *Fleet) Scenario() *devchain.Scenario {
 }
 
 // Steps adds n steps of traffic to the chain, which are about as many blocks.
-func (f *Fleet) Steps(ctx context.Context, n int) error { return f.Scenario().Steps(ctx, n) }
+func (f *Fleet) Steps(n int) {
+	f.t.Helper()
+	f.must(f.Scenario().Steps(f.t.Context(), n))
+}
 
-// Traffic adds one step in each interval until the returned function is called, which returns the first error.
-func (f *Fleet) Traffic(ctx context.Context, interval time.Duration) (stop func() error) {
-	ctx, cancel := context.WithCancel(ctx)
+// Traffic adds one step in each interval until the returned function is called, or until the test ends.
+func (f *Fleet) Traffic(interval time.Duration) (stop func()) {
+	ctx, cancel := context.WithCancel(f.t.Context())
 	done := make(chan error, 1)
 	scenario := f.Scenario()
 	go func() {
@@ -204,28 +202,31 @@ func (f *Fleet) Traffic(ctx context.Context, interval time.Duration) (stop func(
 			}
 			// A step that has begun is completed: one that is cut off may still be mined later.
 			if err := scenario.Steps(context.WithoutCancel(ctx), 1); err != nil {
-				done <- fmt.Errorf("a step of the traffic: %w", err)
+				done <- err
 				return
 			}
 		}
 	}()
-	return func() error {
+	stop = sync.OnceFunc(func() {
 		cancel()
-		return <-done
-	}
+		if err := <-done; err != nil {
+			f.t.Errorf("a step of the traffic: %v", err)
+		}
+	})
+	f.t.Cleanup(stop)
+	return stop
 }
 
 // Head returns the number of the chain's newest block.
-func (f *Fleet) Head(ctx context.Context) (uint64, error) {
-	head, err := f.chain.BlockNumber(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("read the newest block: %w", err)
-	}
-	return head, nil
+func (f *Fleet) Head() uint64 {
+	f.t.Helper()
+	head, err := f.chain.BlockNumber(f.t.Context())
+	f.must(err)
+	return head
 }
 
-// Environment returns the environment of a program.
-func (f *Fleet) Environment(settings ...string) []string {
+// environment returns the environment of a program.
+func (f *Fleet) environment(settings ...string) []string {
 	own := []string{
 		fmt.Sprint("NAVLOG_CHAIN_ID=", chainID), "NAVLOG_CHAIN_RPC=" + f.URL, "NAVLOG_CHAIN_POLL_INTERVAL=50ms",
 		"NAVLOG_KAFKA_BROKERS=" + strings.Join(f.Brokers(), ","),
@@ -240,10 +241,17 @@ func (f *Fleet) Environment(settings ...string) []string {
 	return f.Stack.Environment(slices.Concat(own, f.options.Settings, settings)...)
 }
 
-// Run runs a command of navlog to its end, and returns what it printed, which an error contains too.
-func (f *Fleet) Run(ctx context.Context, arguments ...string) (string, error) {
+// Run runs a command of navlog to its end.
+func (f *Fleet) Run(arguments ...string) {
+	f.t.Helper()
+	_, err := f.Try(f.t.Context(), arguments...)
+	f.must(err)
+}
+
+// Try is Run for a command that may fail. It returns what the command printed, which an error contains too.
+func (f *Fleet) Try(ctx context.Context, arguments ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, f.navlog, arguments...)
-	cmd.Dir, cmd.Env = f.Dir, f.Environment()
+	cmd.Dir, cmd.Env = f.Dir, f.environment()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("navlog %s: %w\n%s", strings.Join(arguments, " "), err, out)
@@ -251,26 +259,32 @@ func (f *Fleet) Run(ctx context.Context, arguments ...string) (string, error) {
 	return string(out), err
 }
 
-// Ready returns nil if every program that was launched, and was not forgotten, is ready.
-func (f *Fleet) Ready(ctx context.Context) error {
-	for _, p := range f.programs {
-		if err := p.Ready(ctx); err != nil {
+// Ready returns nil if every program that may not exit is ready.
+func (f *Fleet) Ready() error {
+	for _, p := range f.Programs {
+		if err := p.Ready(); !p.MayExit && err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Until waits until a condition holds. It fails with the condition's last error if it takes longer than Patience, and
-// if a program exits.
-func (f *Fleet) Until(ctx context.Context, holds func() error) error {
+// Until waits until a condition holds. The test ends with the condition's last error if that takes longer than
+// Patience, and if a program exits.
+func (f *Fleet) Until(holds func() error) {
+	f.t.Helper()
+	f.must(f.Await(f.t.Context(), holds))
+}
+
+// Await is Until for another goroutine than that of the test.
+func (f *Fleet) Await(ctx context.Context, holds func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	var last error
 	err := wait.Poll(ctx, glance, func() (bool, error) {
-		for _, p := range f.programs {
-			if err := p.exited(); err != nil {
-				return false, err
+		for _, p := range f.Programs {
+			if err := p.Running(); err != nil && !p.MayExit {
+				return false, fmt.Errorf("%s: %w", p.Name, err)
 			}
 		}
 		last = holds()

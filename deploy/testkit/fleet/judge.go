@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/big"
 
@@ -32,18 +31,6 @@ func (v *Verdict) differs(format string, a ...any) {
 	v.Faults = append(v.Faults, fmt.Sprintf(format, a...))
 }
 
-// Err returns an error with the first faults, or nil.
-func (v *Verdict) Err() error {
-	var faults []error
-	for _, fault := range v.Faults[:min(len(v.Faults), 5)] {
-		faults = append(faults, errors.New(fault))
-	}
-	if len(faults) == 0 && v.Lost+v.Doubled > 0 {
-		faults = append(faults, fmt.Errorf("lost %d, doubled %d", v.Lost, v.Doubled))
-	}
-	return errors.Join(faults...)
-}
-
 func (v *Verdict) String() string {
 	return fmt.Sprintf("logs=%d records=%d events=%d repeated=%d lost=%d doubled=%d", v.Logs, v.Records, v.Events,
 		v.Repeated, v.Lost, v.Doubled)
@@ -51,24 +38,21 @@ func (v *Verdict) String() string {
 
 // Finish mines blocks until all traffic is final, and waits until the programs have processed it: ingest has the head,
 // project has the log, and every event has arrived. The programs are one of each kind, those that do the work.
-func (f *Fleet) Finish(ctx context.Context, ingest, project *Program) (*oracle.History, error) {
-	if err := devchain.Mine(ctx, f.URL, uint64(2*max(1, f.options.SlotsInEpoch)+1)); err != nil {
-		return nil, err
-	}
-	history, err := oracle.Read(ctx, f.URL, f.Contracts)
-	if err != nil {
-		return nil, err
-	}
+func (f *Fleet) Finish(ingest, project *Program) *oracle.History {
+	f.t.Helper()
+	f.must(devchain.Mine(f.t.Context(), f.URL, uint64(2*max(1, f.options.SlotsInEpoch)+1)))
+	history, err := oracle.Read(f.t.Context(), f.URL, f.Contracts)
+	f.must(err)
 	expected := history.Events(f.Partners)
 	if len(expected) == 0 {
-		return nil, errors.New("the chain has no event of a partner")
+		f.t.Fatal("the chain has no event of a partner")
 	}
-	err = f.Until(ctx, func() error {
-		in, err := ingest.Metrics(ctx)
+	f.Until(func() error {
+		in, err := ingest.Metrics()
 		if err != nil {
 			return err
 		}
-		out, err := project.Metrics(ctx)
+		out, err := project.Metrics()
 		if err != nil {
 			return err
 		}
@@ -85,46 +69,48 @@ func (f *Fleet) Finish(ctx context.Context, ingest, project *Program) (*oracle.H
 		}
 		return nil
 	})
-	return history, err
+	return history
 }
 
-// Judge compares the log and the events that arrived with the chain, and the read model with the log. Everything must
-// have come to rest (see Finish).
-func (f *Fleet) Judge(ctx context.Context, history *oracle.History) (*Verdict, error) {
+// Judge compares the log and the events that arrived with the chain, and the read model with the log. The test fails if
+// anything differs. Everything must have come to rest (see Finish).
+func (f *Fleet) Judge(history *oracle.History) *Verdict {
+	f.t.Helper()
 	v := &Verdict{}
-	if err := f.judgeLog(ctx, v, history); err != nil {
-		return v, err
-	}
+	f.judgeLog(v, history)
 	f.Receiver.judge(v, history.Events(f.Partners))
-	if _, err := f.Run(ctx, "verify"); err != nil {
+	if _, err := f.Try(f.t.Context(), "verify"); err != nil {
 		v.differs("%v", err)
 	}
-	return v, nil
+	f.t.Log(v)
+	for _, fault := range v.Faults[:min(len(v.Faults), 5)] {
+		f.t.Error(fault)
+	}
+	if v.Lost+v.Doubled > 0 {
+		f.t.Errorf("lost %d, doubled %d", v.Lost, v.Doubled)
+	}
+	return v
 }
 
 // judgeLog folds the committed records, and compares the live logs with those of the chain.
-func (f *Fleet) judgeLog(ctx context.Context, v *Verdict, history *oracle.History) error {
+func (f *Fleet) judgeLog(v *Verdict, history *oracle.History) {
+	f.t.Helper()
 	var addresses []common.Address
 	for _, vault := range f.Contracts.Vaults {
 		addresses = append(addresses, vault.Address)
 	}
+	ctx, cancel := context.WithTimeout(f.t.Context(), Patience)
+	defer cancel()
 	logs, err := f.chain.FilterLogs(ctx, ethereum.FilterQuery{FromBlock: new(big.Int), Addresses: addresses})
-	if err != nil {
-		return fmt.Errorf("read the logs of the chain: %w", err)
-	}
+	f.must(err)
 	want := map[common.Address][]*event.Log{}
 	for _, l := range logs {
 		want[l.Address] = append(want[l.Address], devchain.Record(&l, history.Times[l.BlockNumber]))
 	}
-	ctx, cancel := context.WithTimeout(ctx, Patience)
-	defer cancel()
 	committed, err := stack.Records(ctx, f.Brokers(), chainlog.LogTopic(chainID))
-	if err != nil {
-		return err
-	}
+	f.must(err)
 	v.Records = len(committed)
 	log := logoracle.Log{ChainID: chainID, Fault: v.differs}
 	log.Fold(committed)
 	v.Logs, v.Lost, v.Doubled = log.Compare(want)
-	return nil
 }

@@ -1,89 +1,85 @@
 package fleet
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/link"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
 // A Program is one of navlog's programs, running as a process.
 type Program struct {
 	*stack.Process
-	Name string
-	API  string // URL of the HTTP API of serve, or empty
+	Name    string
+	API     string // URL of the HTTP API of serve, or empty
+	MayExit bool   // that it exits, and that it is not ready, is no fault
 
+	t   *testing.T
 	ops string // URL of /readyz and /metrics
 }
 
-// A Place is where a program runs. The zero value is this machine's own network.
-type Place struct {
-	Namespace string // network namespace, if it is not the machine's own
-	Host      string // address of the program in that namespace, at which this process reaches it
+// Start starts programs (ingest, project, serve, dispatch) under their own names.
+func (f *Fleet) Start(programs ...string) {
+	f.t.Helper()
+	for _, program := range programs {
+		f.Launch(program, program)
+	}
 }
 
-// Launch starts a program (ingest, project, serve or dispatch) under a name, which also names its output in the fleet's
-// folder.
-func (f *Fleet) Launch(program, name string, settings ...string) (*Program, error) {
-	return f.LaunchAt(Place{}, program, name, settings...)
+// Launch starts a program under a name, which also names its output in the fleet's folder. If the test fails, the end
+// of the output is shown.
+func (f *Fleet) Launch(program, name string, settings ...string) *Program {
+	f.t.Helper()
+	return f.LaunchAt(nil, program, name, settings...)
 }
 
-// LaunchAt starts a program in a place.
-func (f *Fleet) LaunchAt(at Place, program, name string, settings ...string) (*Program, error) {
-	listen := func() (string, error) {
+// LaunchAt starts a program at the other end of a link, or on this machine if that is nil.
+func (f *Fleet) LaunchAt(at *link.Link, program, name string, settings ...string) *Program {
+	f.t.Helper()
+	listen := func() string {
 		address, err := engines.FreeAddr()
-		if err != nil || at.Host == "" {
-			return address, err
+		f.must(err)
+		if at == nil {
+			return address
 		}
 		_, port, err := net.SplitHostPort(address)
-		return net.JoinHostPort(at.Host, port), err
+		f.must(err)
+		return net.JoinHostPort(at.Host, port)
 	}
-	ops, err := listen()
-	if err != nil {
-		return nil, err
-	}
-	p := &Program{Name: name, ops: "http://" + ops}
-	settings = append(slices.Clone(settings), "NAVLOG_OPS_LISTEN="+ops)
+	p := &Program{Name: name, t: f.t, ops: "http://" + listen()}
+	settings = append(slices.Clone(settings), "NAVLOG_OPS_LISTEN="+p.ops[len("http://"):])
 	if program == "serve" {
-		api, err := listen()
-		if err != nil {
-			return nil, err
-		}
-		p.API = "http://" + api
-		settings = append(settings, "NAVLOG_HTTP_LISTEN="+api)
+		p.API = "http://" + listen()
+		settings = append(settings, "NAVLOG_HTTP_LISTEN="+p.API[len("http://"):])
 	}
 	cmd := exec.Command(f.navlog, program)
-	if at.Namespace != "" {
+	if at != nil {
 		cmd = exec.Command("ip", "netns", "exec", at.Namespace, f.navlog, program)
 	}
-	cmd.Dir, cmd.Env = f.Dir, f.Environment(settings...)
-	if p.Process, err = stack.Launch(cmd, filepath.Join(f.Dir, name+".log")); err != nil {
-		return nil, err
-	}
-	f.programs = append(f.programs, p)
-	return p, nil
-}
-
-// Forget makes the fleet accept that a program exits.
-func (f *Fleet) Forget(p *Program) {
-	f.programs = slices.DeleteFunc(f.programs, func(other *Program) bool { return other == p })
-}
-
-// exited returns an error if the program has exited.
-func (p *Program) exited() error {
-	if err := p.Running(); err != nil {
-		return fmt.Errorf("%s: %w", p.Name, err)
-	}
-	return nil
+	cmd.Dir, cmd.Env = f.Dir, f.environment(settings...)
+	var err error
+	p.Process, err = stack.Launch(cmd, filepath.Join(f.Dir, name+".log"))
+	f.must(err)
+	f.Programs[name] = p
+	f.t.Cleanup(func() {
+		p.Kill()
+		if f.t.Failed() && f.Programs[name] == p {
+			f.t.Logf("%s said:\n%s", name, p.Output())
+		}
+	})
+	return p
 }
 
 var opsClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -99,8 +95,8 @@ type Readiness struct {
 }
 
 // Readiness returns what the program reports about itself.
-func (p *Program) Readiness(ctx context.Context) (state Readiness, _ error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.ops+"/readyz", nil)
+func (p *Program) Readiness() (state Readiness, _ error) {
+	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.ops+"/readyz", nil)
 	if err != nil {
 		return state, err
 	}
@@ -116,8 +112,8 @@ func (p *Program) Readiness(ctx context.Context) (state Readiness, _ error) {
 }
 
 // Ready returns nil if the program is ready, or else the reason.
-func (p *Program) Ready(ctx context.Context) error {
-	state, err := p.Readiness(ctx)
+func (p *Program) Ready() error {
+	state, err := p.Readiness()
 	if err == nil && !state.OK {
 		err = fmt.Errorf("%s is not ready: %s", p.Name, state.Reason)
 	}
@@ -125,23 +121,58 @@ func (p *Program) Ready(ctx context.Context) error {
 }
 
 // Metrics returns the program's metrics (see stack.Metrics).
-func (p *Program) Metrics(ctx context.Context) (map[string]float64, error) {
-	metrics, err := stack.Metrics(ctx, p.ops)
+func (p *Program) Metrics() (map[string]float64, error) {
+	metrics, err := stack.Metrics(p.t.Context(), p.ops)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return metrics, err
 }
 
-// Metric returns one metric. It is an error if the program does not export it.
-func (p *Program) Metric(ctx context.Context, name string) (float64, error) {
-	all, err := p.Metrics(ctx)
+// Metric returns one metric. It is an error if the program does not export it, or if another instance does that work.
+func (p *Program) Metric(name string) (float64, error) {
+	all, err := p.Metrics()
 	if err != nil {
 		return 0, err
 	}
 	value, ok := all[name]
-	if !ok {
+	if !ok || math.IsNaN(value) {
 		return 0, errors.New(p.Name + " exports no " + name)
 	}
 	return value, nil
+}
+
+// Writes waits until an ingest has added n blocks to the log.
+func (f *Fleet) Writes(ingest *Program, n float64) {
+	f.t.Helper()
+	const metric = "navlog_ingest_indexed_block"
+	var before float64
+	f.Until(func() (err error) {
+		before, err = ingest.Metric(metric)
+		return err
+	})
+	f.Until(func() error {
+		now, err := ingest.Metric(metric)
+		if err == nil && now < before+n {
+			err = fmt.Errorf("%s is at block %.0f, and was at %.0f", ingest.Name, now, before)
+		}
+		return err
+	})
+}
+
+// Follows waits until project is ready and has the whole log that an ingest has written so far.
+func (f *Fleet) Follows(project, ingest *Program) {
+	f.t.Helper()
+	var written float64
+	f.Until(func() (err error) {
+		written, err = ingest.Metric("navlog_ingest_seq")
+		return err
+	})
+	f.Until(func() error {
+		now, err := project.Metric("navlog_projections_seq")
+		if err == nil && now < written {
+			err = fmt.Errorf("%s is at seq %.0f of %.0f", project.Name, now, written)
+		}
+		return cmp.Or(err, project.Ready())
+	})
 }

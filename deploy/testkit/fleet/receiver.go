@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/navlog/navlog/deploy/testkit/oracle"
@@ -48,11 +49,16 @@ type tests struct {
 	atNewest  bool           // one arrived at the URL for the partner's events
 }
 
-// NewReceiver starts a receiver, which writes its CA certificate to dir.
-func NewReceiver(dir string) (r *Receiver, err error) {
-	r = &Receiver{partners: map[string]oracle.Partner{}, came: map[string]*arrivals{}, tests: map[uint32]*tests{}}
-	r.Server, err = receiver.Serve(dir, http.HandlerFunc(r.receive))
-	return r, err
+// NewReceiver starts a receiver, which ends with the test.
+func NewReceiver(t *testing.T) *Receiver {
+	t.Helper()
+	r := &Receiver{partners: map[string]oracle.Partner{}, came: map[string]*arrivals{}, tests: map[uint32]*tests{}}
+	var err error
+	if r.Server, err = receiver.Serve(t.TempDir(), http.HandlerFunc(r.receive)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
 }
 
 func pathOf(p oracle.Partner) string { return fmt.Sprintf("/partners/%d", p.ID) }

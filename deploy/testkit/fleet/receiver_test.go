@@ -37,11 +37,7 @@ type pupil struct {
 
 func newPupil(t *testing.T) *pupil {
 	t.Helper()
-	r, err := NewReceiver(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
+	r := NewReceiver(t)
 	trust, err := certs.Files{CA: r.CAFile}.Config()
 	if err != nil {
 		t.Fatal(err)

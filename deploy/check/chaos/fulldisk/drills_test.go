@@ -1,7 +1,6 @@
 package fulldisk
 
 import (
-	"context"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/fleet"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -49,30 +49,22 @@ func (s *system) kept(before map[string]string) {
 	}
 }
 
-// navlog runs a command of navlog, and returns what it printed.
-func (s *system) navlog(arguments ...string) string {
-	s.t.Helper()
-	out, err := s.Run(s.t.Context(), arguments...)
-	must(s.t, err)
-	return out
-}
-
 // ClickHouse loses everything and comes back empty. project rebuilds the read model from the log; nothing else needs to
 // be done. serve is started after that, because the embedded engine exits when a client logs in to a database that does
 // not exist.
 func TestEmptyClickHouse(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, stack.Folders{}, nil)
+	s := newSystem(t, fleet.Options{})
 	before := s.deliveries()
 	s.stop(false)
 	must(t, s.ClickHouse.Close())
 	var err error
 	s.ClickHouse, err = engines.StartClickHouse(t.Context(), filepath.Join(s.Dir, "empty"))
 	must(t, err)
-	s.start("ingest", "dispatch", "project")
-	s.steps(5)
-	s.until(func() error { return s.ready("project") })
-	s.start("serve")
+	s.Start("ingest", "dispatch", "project")
+	s.Steps(5)
+	s.Until(func() error { return s.ready("project") })
+	s.Start("serve")
 	s.verify()
 	s.kept(before)
 }
@@ -80,7 +72,7 @@ func TestEmptyClickHouse(t *testing.T) {
 // rebuild waits until project has applied the whole log, or reports that an operator must rebuild, and then rebuilds.
 func (s *system) rebuild() {
 	s.t.Helper()
-	s.until(func() error {
+	s.Until(func() error {
 		if err := s.ready("ingest"); err != nil {
 			return err
 		}
@@ -90,16 +82,16 @@ func (s *system) rebuild() {
 			}
 			return err
 		}
-		in, err := s.runs["ingest"].Metric(s.t.Context(), "navlog_ingest_seq")
+		in, err := s.Programs["ingest"].Metric("navlog_ingest_seq")
 		if err != nil {
 			return err
 		}
-		if out, err := s.runs["project"].Metric(s.t.Context(), "navlog_projections_seq"); err != nil || out != in {
+		if out, err := s.Programs["project"].Metric("navlog_projections_seq"); err != nil || out != in {
 			return fmt.Errorf("project is at seq %.0f of %.0f: %w", out, in, err)
 		}
 		return nil
 	})
-	s.navlog("projection", "rebuild", "--accept-diff")
+	s.Run("projection", "rebuild", "--accept-diff")
 }
 
 // emptyKafka starts a broker without data in place of the one that was stopped.
@@ -115,22 +107,22 @@ func (s *system) emptyKafka() {
 // have.
 func TestBackedUpKafka(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, stack.Folders{}, nil)
+	s := newSystem(t, fleet.Options{})
 	dir, id := t.TempDir(), s.logID()
-	s.navlog("backup", dir)
-	s.steps(15)
+	s.Run("backup", dir)
+	s.Steps(15)
 	s.caughtUp()
 	before := s.deliveries()
 	s.stop(false)
 
 	s.emptyKafka()
-	s.navlog("backup", "--verify", dir)
-	s.navlog("restore", dir)
-	s.start("dispatch")
-	s.until(func() error { return s.ready("dispatch") })
-	s.start("ingest", "project", "serve")
+	s.Run("backup", "--verify", dir)
+	s.Run("restore", dir)
+	s.Start("dispatch")
+	s.Until(func() error { return s.ready("dispatch") })
+	s.Start("ingest", "project", "serve")
 	s.rebuild()
-	s.steps(5)
+	s.Steps(5)
 	s.verify()
 	s.kept(before)
 	if now := s.logID(); string(now) != string(id) {
@@ -142,15 +134,15 @@ func TestBackedUpKafka(t *testing.T) {
 // it, and partners receive only events that they do not have.
 func TestLostKafka(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, stack.Folders{}, nil)
+	s := newSystem(t, fleet.Options{})
 	before := s.deliveries()
 	s.stop(false)
 	s.emptyKafka()
-	s.start(all...)
+	s.Start(all...)
 	s.rebuild()
 	s.unready("dispatch", "`navlog webhook follow-log ")
-	s.navlog("webhook", "follow-log", hex.EncodeToString(s.logID()))
-	s.steps(5)
+	s.Run("webhook", "follow-log", hex.EncodeToString(s.logID()))
+	s.Steps(5)
 	s.verify()
 	s.kept(before)
 }
@@ -162,7 +154,7 @@ func TestRestoredPostgres(t *testing.T) {
 	dir, err := engines.TempDir("drill")
 	must(t, err)
 	data, old := filepath.Join(dir, "data"), filepath.Join(dir, "old")
-	s := newSystem(t, stack.Folders{Postgres: data}, nil)
+	s := newSystem(t, fleet.Options{Folders: stack.Folders{Postgres: data}})
 	var schema string
 	must(t, s.Pool.QueryRow(t.Context(), "SELECT schema FROM generation WHERE id = 1").Scan(&schema))
 	must(t, db.New(s.Pool).CreateGeneration(t.Context(),
@@ -178,7 +170,7 @@ func TestRestoredPostgres(t *testing.T) {
 		c.URL = s.Postgres.URL
 		s.Pool, err = registry.Open(t.Context(), c)
 		must(t, err)
-		s.start(all...)
+		s.Start(all...)
 	}
 	off()
 	if out, err := exec.Command("cp", "-a", data, old).CombinedOutput(); err != nil { // keeps the owner of each file
@@ -186,20 +178,20 @@ func TestRestoredPostgres(t *testing.T) {
 	}
 	on()
 	must(t, devchain.IncreaseTime(t.Context(), s.URL, 12*time.Minute))
-	s.steps(15)
+	s.Steps(15)
 	s.caughtUp()
 	before := s.deliveries()
-	s.navlog("projection", "drop", "2")
+	s.Run("projection", "drop", "2")
 	off()
 
 	must(t, os.RemoveAll(data))
 	must(t, os.Rename(old, data))
 	on()
-	s.steps(5)
+	s.Steps(5)
 	s.verify()
 	s.kept(before)
-	s.until(func() error { // the dropped generation is built again, and the list of generations has a note about it
-		out, err := s.Run(context.WithoutCancel(t.Context()), "projection", "list")
+	s.Until(func() error { // the dropped generation is built again, and the list of generations has a note about it
+		out, err := s.Try(t.Context(), "projection", "list")
 		if err != nil || !strings.Contains(out, "navlog projection drop 2") {
 			return fmt.Errorf("no note at generation 2: %w\n%s", err, out)
 		}

@@ -79,33 +79,20 @@ func (d *disk) free() { must(d.t, os.Remove(d.ballast())) }
 // system is the four programs, which run, and their engines, one of which uses the disk.
 type system struct {
 	*fleet.Fleet
-	t    *testing.T
-	runs map[string]*fleet.Program
+	t *testing.T
 }
 
 // all programs, in the order in which they are started.
 var all = []string{"ingest", "project", "serve", "dispatch"}
 
-// newSystem starts a system with some history. folders are those of engines on other disks; kafka is that of fleet.New.
-func newSystem(t *testing.T, folders stack.Folders, kafka func(context.Context, string) ([]string, error)) *system {
+// newSystem starts a system with some history. The options are those of folders and Kafka.
+func newSystem(t *testing.T, o fleet.Options) *system {
 	t.Helper()
-	s := &system{t: t, runs: map[string]*fleet.Program{}}
-	var err error
-	s.Fleet, err = fleet.New(t.Context(), fleet.Options{Partners: 2, SlotsInEpoch: 1, Folders: folders}, kafka)
-	must(t, err)
-	t.Cleanup(s.Close)
-	s.start(all...)
+	o.Partners, o.SlotsInEpoch = 2, 1
+	s := &system{t: t, Fleet: fleet.New(t, o)}
+	s.Start(all...)
 	s.caughtUp()
 	return s
-}
-
-func (s *system) start(programs ...string) {
-	s.t.Helper()
-	for _, name := range programs {
-		var err error
-		s.runs[name], err = s.Launch(name, name)
-		must(s.t, err)
-	}
 }
 
 // torn begins the advice of ingest when it finds a transaction that has ended in one topic only, which the embedded
@@ -115,31 +102,21 @@ const torn = "restore both from the same backup"
 // stop stops all programs. None may have exited by itself, except ingest if a transaction may be torn.
 func (s *system) stop(mayTear bool) {
 	s.t.Helper()
-	for name, p := range s.runs {
-		s.Forget(p)
+	for name, p := range s.Programs {
+		p.MayExit = true
 		if err := p.Stop(); err != nil && !(mayTear && name == "ingest" && strings.Contains(p.Output(), torn)) {
 			s.t.Error(err)
 		}
 	}
 }
 
-func (s *system) steps(n int) {
-	s.t.Helper()
-	must(s.t, s.Steps(s.t.Context(), n))
-}
-
-func (s *system) until(holds func() error) {
-	s.t.Helper()
-	must(s.t, s.Until(s.t.Context(), holds))
-}
-
 // ready returns nil if a program is ready, or the reason why it is not.
-func (s *system) ready(program string) error { return s.runs[program].Ready(s.t.Context()) }
+func (s *system) ready(program string) error { return s.Programs[program].Ready() }
 
 // unready waits until a program is not ready, with a reason that contains the words.
 func (s *system) unready(program, words string) {
 	s.t.Helper()
-	s.until(func() error {
+	s.Until(func() error {
 		if err := s.ready(program); err == nil || !strings.Contains(err.Error(), words) {
 			return fmt.Errorf("%s must not be ready because of %q: %v", program, words, err)
 		}
@@ -150,9 +127,8 @@ func (s *system) unready(program, words string) {
 // caughtUp waits until log, read model and partners have everything of the chain, and all programs are ready.
 func (s *system) caughtUp() *oracle.History {
 	s.t.Helper()
-	history, err := s.Finish(s.t.Context(), s.runs["ingest"], s.runs["project"])
-	must(s.t, err)
-	s.until(func() error { return s.Ready(s.t.Context()) })
+	history := s.Finish(s.Programs["ingest"], s.Programs["project"])
+	s.Until(s.Ready)
 	return history
 }
 
@@ -160,9 +136,7 @@ func (s *system) caughtUp() *oracle.History {
 // the read model is that of the log.
 func (s *system) verify() {
 	s.t.Helper()
-	verdict, err := s.Judge(s.t.Context(), s.caughtUp())
-	must(s.t, err)
-	must(s.t, verdict.Err())
+	s.Judge(s.caughtUp())
 }
 
 // The disk with ClickHouse's tables fills up. project reports it, and continues when there is space, whether or not
@@ -170,7 +144,7 @@ func (s *system) verify() {
 func TestClickHouseDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 512)
-	s := newSystem(t, stack.Folders{ClickHouse: filepath.Join(d.dir, "data")}, nil)
+	s := newSystem(t, fleet.Options{Folders: stack.Folders{ClickHouse: filepath.Join(d.dir, "data")}})
 	var kept uint64
 	var refusedBelow string
 	must(t, s.Conn.QueryRow(t.Context(),
@@ -181,11 +155,11 @@ func TestClickHouseDiskFull(t *testing.T) {
 	}
 	for range 2 {
 		d.fill()
-		s.steps(10)
+		s.Steps(10)
 		s.unready("project", "retrying: ")
 		s.unready("project", "the disk of ClickHouse is full")
 		d.free()
-		s.steps(5)
+		s.Steps(5)
 		s.caughtUp()
 	}
 	s.verify()
@@ -197,12 +171,12 @@ func TestClickHouseDiskFull(t *testing.T) {
 func TestKafkaDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 64)
-	s := newSystem(t, stack.Folders{Kafka: filepath.Join(d.dir, "log")}, nil)
-	s.Forget(s.runs["ingest"])
+	s := newSystem(t, fleet.Options{Folders: stack.Folders{Kafka: filepath.Join(d.dir, "log")}})
+	s.Programs["ingest"].MayExit = true
 	s.logDiskFull(d, func() {
 		s.stop(true)
 		must(t, s.Kafka.Restart(t.Context()))
-		s.start(all...)
+		s.Start(all...)
 	})
 }
 
@@ -217,7 +191,8 @@ func TestApacheKafkaDiskFull(t *testing.T) {
 	k, err := engines.StartApacheKafka(t.Context(), filepath.Join(d.dir, "log"))
 	must(t, err)
 	t.Cleanup(k.Kill)
-	s := newSystem(t, stack.Folders{}, func(context.Context, string) ([]string, error) { return []string{k.Addr}, nil })
+	s := newSystem(t, fleet.Options{
+		Kafka: func(context.Context, string) ([]string, error) { return []string{k.Addr}, nil }})
 	s.logDiskFull(d, func() { must(t, k.Restart(t.Context())) })
 }
 
@@ -225,11 +200,11 @@ func TestApacheKafkaDiskFull(t *testing.T) {
 func (s *system) logDiskFull(d *disk, revive func()) {
 	s.t.Helper()
 	d.fill()
-	s.steps(10)
+	s.Steps(10)
 	s.unready("ingest", "")
 	d.free()
 	revive()
-	s.steps(5)
+	s.Steps(5)
 	s.verify()
 }
 
@@ -237,10 +212,10 @@ func (s *system) logDiskFull(d *disk, revive func()) {
 func TestPostgresDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 256)
-	s := newSystem(t, stack.Folders{Postgres: filepath.Join(d.dir, "pg")}, nil)
+	s := newSystem(t, fleet.Options{Folders: stack.Folders{Postgres: filepath.Join(d.dir, "pg")}})
 	d.fill()
-	s.until(func() error { // deliveries first fill the pages that their tables have
-		s.steps(5)
+	s.Until(func() error { // deliveries first fill the pages that their tables have
+		s.Steps(5)
 		if s.ready("dispatch") == nil {
 			return errors.New("dispatch is ready although its disk is full")
 		}
@@ -252,7 +227,7 @@ func TestPostgresDiskFull(t *testing.T) {
 	if s.Pool.Ping(ctx) != nil { // it has exited or is about to
 		must(t, s.Postgres.Restart(t.Context()))
 	}
-	s.steps(5)
+	s.Steps(5)
 	s.verify()
 }
 
