@@ -285,7 +285,7 @@ chaos-dispatch: engines ## Kill dispatchers and PostgreSQL at random and count e
 ROUNDS ?= 1
 BLOCKS ?= 7200
 .PHONY: drills
-drills: engines kafka zookeeper ## Run the drills as tests: three brokers killed under load, programs cut off from their engines, several instances, replicated tables, a day of a chain, and what takes root
+drills: engines kafka zookeeper ## Run the drills as tests: three brokers killed and frozen under load, programs cut off from their engines, several instances, replicated tables, a day of a chain, and what takes root
 	NAVLOG_SOAK_BLOCKS=$(BLOCKS) go test -count=1 -timeout 240m -p 1 $(DRILLS) $(ROOTED)
 
 .PHONY: soak
@@ -293,7 +293,7 @@ soak: engines ## Let all programs follow a day of a chain in minutes, and compar
 	NAVLOG_SOAK_BLOCKS=$(BLOCKS) go test -v -count=1 -timeout 240m ./deploy/check/soak
 
 .PHONY: chaos-brokers
-chaos-brokers: engines kafka ## Kill each of three Apache Kafka brokers under load, then two at once, and compare log, read model and webhooks with the chain (ROUNDS=5)
+chaos-brokers: engines kafka ## Kill and freeze each of three Apache Kafka brokers under load, then kill two at once, and compare log, read model and webhooks with the chain (ROUNDS=5)
 	go test -v -count=1 -timeout 240m ./deploy/check/chaos/brokers -rounds $(ROUNDS)
 
 .PHONY: chaos-partitions

@@ -3,8 +3,11 @@
 //
 //	traffic ──▶ anvil ──▶ ingest ──▶ three brokers ──▶ project, dispatch
 //	                                      ▲
-//	                                      │ SIGKILL: the coordinator of ingest's transactions, the active controller,
-//	                                      │ each other one, and two at once
+//	                                      │ SIGKILL, and then SIGSTOP: the coordinator of ingest's transactions, the
+//	                                      │ active controller, and each other one; at last SIGKILL of two at once
+//
+// A killed broker refuses connections. A frozen one accepts them and does not respond, so its clients wait for their
+// time limits, and when it continues, it does not know yet that others lead its partitions.
 //
 // After the failure of one broker the log must grow again while that broker is missing. While two are down, no write is
 // acknowledged, and ingest is not ready. Each broker comes back, and the next one fails when all replicas are in sync.
@@ -15,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,7 +45,7 @@ const (
 	scratch = "chaos.scratch"
 )
 
-var rounds = flag.Int("rounds", 1, "how often each broker is killed before two are killed at once")
+var rounds = flag.Int("rounds", 1, "how often each broker is killed, and frozen, before two are killed at once")
 
 // A drill is a cluster with the programs that use it.
 type drill struct {
@@ -61,7 +65,12 @@ type failure struct {
 var (
 	killed = failure{"killed", func(_ context.Context, k *engines.ApacheKafka) error { k.Kill(); return nil },
 		func(ctx context.Context, k *engines.ApacheKafka) error { return k.Restart(ctx) }}
+	frozen = failure{"frozen", signal(syscall.SIGSTOP), signal(syscall.SIGCONT)}
 )
+
+func signal(s syscall.Signal) func(context.Context, *engines.ApacheKafka) error {
+	return func(_ context.Context, k *engines.ApacheKafka) error { return syscall.Kill(k.Pid, s) }
+}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -82,6 +91,7 @@ func TestFailingBrokers(t *testing.T) {
 	stopTraffic := d.Traffic(interval)
 	for range *rounds {
 		d.eachInTurn(killed)
+		d.eachInTurn(frozen)
 	}
 	d.twoAtOnce()
 	stopTraffic()
@@ -89,7 +99,7 @@ func TestFailingBrokers(t *testing.T) {
 	if verdict.Repeated != 0 {
 		t.Errorf("no program was killed, and %d events were repeated", verdict.Repeated)
 	}
-	if d.failures != *rounds*brokers+brokers-1 || verdict.Logs < 100 || verdict.Events < 20 {
+	if d.failures != 2**rounds*brokers+brokers-1 || verdict.Logs < 100 || verdict.Events < 20 {
 		t.Errorf("the drill did too little: %d failures, %s", d.failures, verdict)
 	}
 }
