@@ -12,8 +12,8 @@ ZK_JARS := deploy/engines/zookeeper/lib/.ready
 SAMPLES := schemas/webhook/samples/node_modules/.ready
 WEB     := query/web/node_modules/.ready
 DATA    ?= data
-# Whole systems that run for minutes.
-SYSTEMS := ./deploy/check/e2e ./deploy/check/chaos/dispatch ./deploy/check/chaos/fulldisk ./deploy/check/chaos/ingest ./deploy/check/histories ./deploy/check/mapped ./deploy/check/underload
+# Whole systems that run for minutes: first those that wait much, the longest of the others next, and the shortest last.
+SYSTEMS := ./deploy/check/e2e ./deploy/check/chaos/dispatch ./deploy/check/chaos/ingest ./deploy/check/chaos/fulldisk ./deploy/check/mapped ./deploy/check/histories ./deploy/check/underload
 # Drills of a whole installation, which need a machine to themselves: every night, not in CI.
 DRILLS  := ./deploy/check/chaos/brokers ./deploy/check/chaos/partitions ./deploy/check/instances ./deploy/check/replicas ./deploy/check/soak
 # Packages with tests that take root: full disks, network namespaces, PostgreSQL's own user. A hosted runner of CI skips these tests.
@@ -105,8 +105,8 @@ test: $(NEEDS) $(TOOLS)/gotestsum ## Run all but the long tests, on real engines
 
 # The long tests: those of whole systems, and those that make test and make race shorten or skip because they call
 # testing.Short, directly or through few, onEachBroker, sequential and withoutDetector. (deploy/check/structure looks for
-# others.) race skips fuzz tests too. They are one run, which begins with what takes longest: e2e, and chaos/dispatch, which
-# mostly waits and so leaves the cores to the packages beside it.
+# others.) race skips fuzz tests too. They are one run, which begins with the systems that wait much and so leave the cores
+# to the packages beside them; at the end they would leave the cores idle.
 SHORTENS := testing\.Short\(\)|[^a-zA-Z]few\(|onEachBroker\(t|sequential\(t|withoutDetector\(t
 LONG = $(shell git grep -lE '^func Fuzz|$(SHORTENS)' -- '*_test.go' ':!deploy/check')
 LONG_PACKAGES = $(patsubst %/,./%,$(sort $(dir $(LONG))))
@@ -116,7 +116,7 @@ IN_FULL ?= $(LONG_PACKAGES)
 test-long: engines kafka samples $(TOOLS)/gotestsum ## Run the long tests: whole systems, Apache Kafka, real times of retries, and cases that make test skips
 	@mkdir -p build
 	$(TOOLS)/gotestsum $(TEST) --jsonfile build/long.json -- $(AT_ONCE) $(QUICKLY) -timeout $(TIMEOUT) \
-		$(wordlist 1,2,$(SYSTEMS)) $(filter $(IN_FULL),$(LONG_PACKAGES)) $(SYSTEMS) \
+		$(wordlist 1,3,$(SYSTEMS)) $(filter $(IN_FULL),$(LONG_PACKAGES)) $(SYSTEMS) \
 		-run "^($$(awk 'FNR == 1 {name = ""} /^func /{name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} FILENAME ~ /deploy.check/ || /^func Fuzz|$(SHORTENS)/{if (name ~ /^(Test|Fuzz)/) print name}' \
 			$(LONG) $(wildcard $(addsuffix /*_test.go,$(SYSTEMS))) | sort -u | paste -sd '|'))$$"
 

@@ -18,6 +18,7 @@ import (
 // TestCertificatesThatAPartnerSets: what a partner sets at the API is what dispatch connects with. The receiver accepts
 // only connections with a client certificate of its authority, which the system does not know.
 func TestCertificatesThatAPartnerSets(t *testing.T) {
+	t.Parallel()
 	f := fleet.New(t, fleet.Options{Partners: 1, SlotsInEpoch: 1})
 
 	ca := certstest.New(t)

@@ -15,6 +15,7 @@ import (
 // that does not respond: which one, since when, and what to do. A program that needs the engine for its role is also
 // not ready.
 func TestEnginesStopOneByOne(t *testing.T) {
+	t.Parallel()
 	f := fleet.New(t, fleet.Options{Partners: 1, SlotsInEpoch: 1})
 	f.Start("ingest", "project", "serve", "dispatch")
 	until := func(holds func(*fleet.Program) error) {

@@ -49,6 +49,7 @@ func TestProgramsOfCompose(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the programs are other processes")
 	}
+	t.Parallel()
 	c := &composed{t: t, kafka: enginetest.StartGuardedKafka(t, "../../docker")}
 	var shipped struct {
 		Services map[string]composedService `yaml:"services"`

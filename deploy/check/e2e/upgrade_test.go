@@ -52,6 +52,7 @@ func TestUpgrade(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds an earlier version")
 	}
+	t.Parallel()
 	revision := previous(t)
 	t.Logf("the earlier version is %s", revision)
 	u := newUpgrade(t, revision)

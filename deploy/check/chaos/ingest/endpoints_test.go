@@ -75,6 +75,7 @@ var lossyRanges = []faultproxy.Fault{faultproxy.PartialLogs, faultproxy.Truncate
 // One endpoint with all faults now and then: where no block is final, so that every block is read by its hash, with all
 // its logs, and where the first blocks are final, so that they are read as ranges.
 func TestEndpointWithAllFaults(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(3) {
 		e := Endpoint{Seed: seed, Rate: 0.05, RangeLimit: 4, ResultLimit: 10}
 		t.Run(fmt.Sprintf("head,seed=%d", seed), func(t *testing.T) {
@@ -95,6 +96,7 @@ func TestEndpointWithAllFaults(t *testing.T) {
 // Each fault that ingest can detect, in its first requested range: ingest reports it or retries, and the log is
 // complete.
 func TestDetectableFaults(t *testing.T) {
+	t.Parallel()
 	for _, f := range []faultproxy.Fault{
 		faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.ShortLogs, faultproxy.BeyondHead,
 		faultproxy.BlockOverLimit, faultproxy.RangeResults,
@@ -115,6 +117,7 @@ func TestDetectableFaults(t *testing.T) {
 
 // The proofs by receipts find a log that was lost in a range of old blocks, and find nothing if none was lost.
 func TestLostLogsAreDisproven(t *testing.T) {
+	t.Parallel()
 	var lost atomic.Int64
 	t.Run("faults", func(t *testing.T) {
 		for _, f := range append([]faultproxy.Fault{faultproxy.EmptyLogs, faultproxy.ShortLogs}, lossyRanges...) {
@@ -163,6 +166,7 @@ func TestLimitedProvider(t *testing.T) {
 // A node all of whose responses are odd, with every oddity that keeps the content true: the log is correct, both the
 // history of final blocks and new blocks at the head, through reorganisations.
 func TestOddNode(t *testing.T) {
+	t.Parallel()
 	failures := []faultproxy.Fault{faultproxy.OddError, faultproxy.HTML, faultproxy.NoContent}
 	without := func(some ...faultproxy.Fault) []faultproxy.Fault {
 		return slices.DeleteFunc(faultproxy.Oddities(), func(f faultproxy.Fault) bool { return slices.Contains(some, f) })
@@ -191,6 +195,7 @@ func TestOddNode(t *testing.T) {
 // One of three endpoints lies in every response. With chain.agreement 2 the log and its finality are those of the other
 // two, even while it lies, whichever endpoint is used first.
 func TestBesideALiar(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		faults   []faultproxy.Fault
 		finality uint64
@@ -221,6 +226,7 @@ func TestBesideALiar(t *testing.T) {
 // calls, and no sample is missing. Faults that do not look like an answer need neither agreement nor a second honest
 // endpoint.
 func TestSamplesBesideALiar(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		faults    []faultproxy.Fault
 		agreement int // as many honest endpoints
