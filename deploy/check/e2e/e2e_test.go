@@ -84,8 +84,15 @@ func statements(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	defer chain.Close()
-	final := w.final(t)
-	header, err := chain.HeaderByNumber(t.Context(), new(big.Int).SetUint64(final))
+	status, err := w.status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	final, ok := new(big.Int).SetString(status.FinalBlock, 10)
+	if !ok {
+		t.Fatalf("the final block is %q", status.FinalBlock)
+	}
+	header, err := chain.HeaderByNumber(t.Context(), final)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,27 +125,15 @@ func statements(t *testing.T, w *world) {
 	}
 }
 
-// final returns the newest final block according to navlog.
-func (w *world) final(t *testing.T) uint64 {
-	t.Helper()
+// status returns the newest block, and the newest final one, according to navlog.
+func (w *world) status() (of struct{ IndexedBlock, FinalBlock string }, err error) {
 	response, err := http.Get(w.API + "/status")
 	if err != nil {
-		t.Fatal(err)
+		return of, err
 	}
 	defer response.Body.Close()
-	var status struct {
-		Data struct {
-			FinalBlock string `json:"finalBlock"`
-		} `json:"data"`
-	}
-	if err := json.NewDecoder(response.Body).Decode(&status); err != nil {
-		t.Fatal(err)
-	}
-	block, err := strconv.ParseUint(status.Data.FinalBlock, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return block
+	err = json.NewDecoder(response.Body).Decode(&struct{ Data any }{&of})
+	return of, err
 }
 
 // branch makes steps until the chain satisfies good, and waits until navlog has indexed it.

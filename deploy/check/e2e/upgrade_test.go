@@ -283,17 +283,14 @@ func (p *program) ready(t *testing.T, role string) {
 		if err := p.Running(); err != nil {
 			t.Fatalf("before it was ready: %v\n%s", err, p.Output())
 		}
-		if err := wait.Answers(t.Context(), p.ops+"/readyz"); err != nil {
-			return err
-		}
 		response, err := http.Get(p.ops + "/readyz")
 		if err != nil {
 			return err
 		}
 		defer response.Body.Close()
 		body, err := io.ReadAll(response.Body)
-		if err == nil && !strings.Contains(string(body), role) {
-			err = fmt.Errorf("it is ready as %s, not as %s", body, role)
+		if err == nil && (response.StatusCode != http.StatusOK || !strings.Contains(string(body), role)) {
+			err = fmt.Errorf("it is %s: %s, not ready as %s", response.Status, body, role)
 		}
 		return err
 	})
@@ -328,23 +325,11 @@ func (u *upgrade) moves(t *testing.T) {
 	u.mine(t, 10)
 	h := u.read(t)
 	wait.Until(t, func() error {
-		var status struct {
-			Data struct {
-				IndexedBlock string `json:"indexedBlock"`
-			} `json:"data"`
+		status, err := u.status()
+		if err == nil && status.IndexedBlock != fmt.Sprint(h.Head()) {
+			err = fmt.Errorf("the API has block %s of %d", status.IndexedBlock, h.Head())
 		}
-		response, err := http.Get(u.API + "/status")
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if err := json.NewDecoder(response.Body).Decode(&status); err != nil {
-			return err
-		}
-		if status.Data.IndexedBlock != fmt.Sprint(h.Head()) {
-			return fmt.Errorf("the API has block %s of %d", status.Data.IndexedBlock, h.Head())
-		}
-		return nil
+		return err
 	})
 	expected := h.Events(u.Partners)
 	wait.Until(t, func() error {

@@ -236,14 +236,7 @@ func (w *world) newest(t *testing.T, brief bool) present {
 	}
 	deadline, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	for !done(deadline) {
-		select {
-		case <-tick.C:
-			continue
-		case <-deadline.Done():
-		}
+	if wait.Poll(deadline, pause, func() (bool, error) { return done(deadline), nil }) != nil {
 		if last, failed = w.client.Ask(t.Context(), list); failed != nil {
 			t.Fatal(failed)
 		}

@@ -185,11 +185,7 @@ func (s *system) provenStatement(vault common.Address) {
 			must(s.t, err)
 		}
 		at := func(h *types.Header) string { return time.Unix(int64(h.Time), 0).UTC().Format(time.RFC3339) }
-		q, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet,
-			s.api+"/partner/statement?from="+at(begin)+"&to="+at(end), nil)
-		must(s.t, err)
-		q.Header.Set("X-Api-Key", s.key)
-		r, err := http.DefaultClient.Do(q)
+		r, err := s.get("/partner/statement?from=" + at(begin) + "&to=" + at(end))
 		if err != nil {
 			return err
 		}
@@ -271,10 +267,7 @@ func (s *system) leavesOut(play *devchain.Play) {
 // leavesOutOfFile checks that some columns of a CSV are empty, except in the rows with the given ids.
 func (s *system) leavesOutOfFile(path string, fields []string, complete map[any]bool) {
 	s.t.Helper()
-	q, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.api+path, nil)
-	must(s.t, err)
-	q.Header.Set("Accept", "text/csv")
-	r, err := http.DefaultClient.Do(q)
+	r, err := s.get(path + "?format=csv")
 	must(s.t, err)
 	defer r.Body.Close()
 	rows, err := csv.NewReader(r.Body).ReadAll()

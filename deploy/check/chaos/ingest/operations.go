@@ -322,25 +322,21 @@ const learnsWithin = 5 * patience
 // fenced resumes a replaced process and waits until it has noticed: either it exits, or it becomes a standby and is
 // then killed.
 func (w *world) fenced(p *process) error {
-	tick := time.NewTicker(glance)
-	defer tick.Stop()
-	for deadline := time.After(learnsWithin); ; {
+	learned, err := w.eventually(learnsWithin, func() (bool, error) {
 		p.Signal(syscall.SIGCONT) // repeatedly, because it may only now reach the step at which it stops itself
-		select {
-		case <-p.Ended():
-			if p.code() != exitFenced {
-				return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.State(), p.Output())
-			}
-			return nil
-		case <-deadline:
-			return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", learnsWithin, p.Output())
-		case <-tick.C:
-			if p.standsBy() {
-				p.kill()
-				return nil
-			}
-		}
+		return p.standsBy() || p.Running() != nil, nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case !learned:
+		return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", learnsWithin, p.Output())
+	case p.Running() == nil: // it stands by
+		p.kill()
+	case p.code() != exitFenced:
+		return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.State(), p.Output())
 	}
+	return nil
 }
 
 // pair starts two processes at the same time: one of them stays the writer.
