@@ -64,7 +64,7 @@ func StartApacheKafkaCluster(ctx context.Context, dir string, n int) (*ApacheKaf
 // complete waits until the brokers know each other.
 func (c *ApacheKafkaCluster) complete(ctx context.Context) error {
 	return c.Brokers[0].waitReady(ctx, func(ctx context.Context) error {
-		_, err := c.metadata(ctx)
+		_, err := c.metadata(ctx, c.Addrs()...)
 		return err
 	})
 }
@@ -87,26 +87,30 @@ func (c *ApacheKafkaCluster) Kill() {
 }
 
 // InSync returns nil if every broker is up and every partition of every topic has all its replicas in sync, or an error
-// that names what is missing.
+// that names what is missing. All brokers are asked: one that was frozen does not know at first that it was missing.
 func (c *ApacheKafkaCluster) InSync(ctx context.Context) error {
-	all, err := c.metadata(ctx)
-	if err != nil {
-		return err
-	}
-	for _, t := range all.Topics {
-		for _, p := range t.Partitions {
-			if len(p.ISR) < len(p.Replicas) || p.Leader < 0 {
-				return fmt.Errorf("partition %d of %s is led by broker %d, and %d of %d replicas are in sync",
-					p.Partition, *t.Topic, p.Leader, len(p.ISR), len(p.Replicas))
+	for _, k := range c.Brokers {
+		all, err := c.metadata(ctx, k.Addr)
+		if err != nil {
+			return err
+		}
+		for _, t := range all.Topics {
+			for _, p := range t.Partitions {
+				if len(p.ISR) < len(p.Replicas) || p.Leader < 0 {
+					return fmt.Errorf("partition %d of %s is led by broker %d, and %d of %d replicas are in sync",
+						p.Partition, *t.Topic, p.Leader, len(p.ISR), len(p.Replicas))
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// metadata returns the topics. It is an error if a broker is not known.
-func (c *ApacheKafkaCluster) metadata(ctx context.Context) (all *kmsg.MetadataResponse, err error) {
-	err = c.ask(func(client *kgo.Client) error {
+// metadata returns the topics as one of some brokers knows them. It is an error if a broker is not known.
+func (c *ApacheKafkaCluster) metadata(
+	ctx context.Context, brokers ...string,
+) (all *kmsg.MetadataResponse, err error) {
+	err = ask(brokers, func(client *kgo.Client) error {
 		if all, err = kmsg.NewPtrMetadataRequest().RequestWith(ctx, client); err != nil {
 			return err
 		}
@@ -125,7 +129,7 @@ func (c *ApacheKafkaCluster) Controller(ctx context.Context) (leader int, err er
 	topic.Topic, topic.Partitions = "__cluster_metadata", append(topic.Partitions, partition)
 	request := kmsg.NewPtrDescribeQuorumRequest()
 	request.Topics = append(request.Topics, topic)
-	err = c.ask(func(client *kgo.Client) error {
+	err = ask(c.Addrs(), func(client *kgo.Client) error {
 		response, err := request.RequestWith(ctx, client)
 		if err != nil {
 			return err
@@ -150,7 +154,7 @@ func (c *ApacheKafkaCluster) Controller(ctx context.Context) (leader int, err er
 
 // Coordinator returns the index of the broker that coordinates the transactions of a transactional id.
 func (c *ApacheKafkaCluster) Coordinator(ctx context.Context, transactionalID string) (broker int, err error) {
-	err = c.ask(func(client *kgo.Client) error {
+	err = ask(c.Addrs(), func(client *kgo.Client) error {
 		found := kadm.NewClient(client).FindTxnCoordinators(ctx, transactionalID)
 		broker = int(found[transactionalID].NodeID) - 1
 		return found.Error()
@@ -161,8 +165,8 @@ func (c *ApacheKafkaCluster) Coordinator(ctx context.Context, transactionalID st
 	return broker, nil
 }
 
-func (c *ApacheKafkaCluster) ask(question func(*kgo.Client) error) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.Addrs()...))
+func ask(brokers []string, question func(*kgo.Client) error) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
 	if err != nil {
 		return err
 	}
