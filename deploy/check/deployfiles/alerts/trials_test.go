@@ -212,20 +212,11 @@ var trials = map[string][]trial{
 			`navlog_ingest_disproven{chain="1"} 0x5`),
 	},
 	"ReceiptsNotProven": {
-		{
-			what: "for two hours", at: 2 * time.Hour, step: time.Minute,
-			series: []string{
-				`navlog_ingest_receipts_failing{chain="1",instance="a"} 1x130`,
-				`navlog_ingest_receipts_failing{chain="1",instance="b"} 0x130`,
-			},
-			fires: []string{"chain=1"},
-		},
-		{
-			what: "until the endpoint responds again", at: 2 * time.Hour, step: time.Minute,
-			series: []string{
-				`navlog_ingest_receipts_failing{chain="1"} 0x70 1x30 0x30`,
-			},
-		},
+		fires("chain=1", "for two hours", 2*time.Hour,
+			`navlog_ingest_receipts_failing{chain="1",instance="a"} 1x130`,
+			`navlog_ingest_receipts_failing{chain="1",instance="b"} 0x130`),
+		silent("until the endpoint responds again", 2*time.Hour,
+			`navlog_ingest_receipts_failing{chain="1"} 0x70 1x30 0x30`),
 	},
 	"VaultsDiffer": {
 		fires("chain=1", "for two hours", 2*time.Hour,
