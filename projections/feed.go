@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/projections/decode"
@@ -148,19 +147,9 @@ func locate(ctx context.Context, chainID, seq uint64, vaults *mapping.Vaults, op
 		return decode.Fact{}, nil
 	}
 	topic := chainlog.LogTopic(chainID)
-	client, err := kgo.NewClient(options...)
+	starts, ends, err := chainlog.Committed(ctx, topic, options)
 	if err != nil {
-		return decode.Fact{}, fmt.Errorf("create a Kafka client: %w", err)
-	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
-	starts, err := chainlog.Checked(admin.ListStartOffsets(ctx, topic))
-	if err != nil {
-		return decode.Fact{}, fmt.Errorf("look for the start of %s: %w", topic, err)
-	}
-	ends, err := chainlog.Checked(admin.ListCommittedOffsets(ctx, topic))
-	if err != nil {
-		return decode.Fact{}, fmt.Errorf("look for the end of %s: %w", topic, err)
+		return decode.Fact{}, fmt.Errorf("look for seq %d: %w", seq, err)
 	}
 	small := append([]kgo.Opt{kgo.FetchMaxBytes(1 << 20)}, options...) // of each jump, one record is needed
 	for jump, _ := starts.Lookup(topic, 0); ; {

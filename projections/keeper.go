@@ -91,27 +91,36 @@ func (k *keeper) faulty() bool {
 	return err != nil && !is[*write.OutdatedError](err)
 }
 
-// run takes the lease and writes, again and again, until ctx ends. It also retries after a permanent fault, because an
-// operator may restore the log, but seldom: to open a generation means to read all of its events.
+// run takes the lease and writes, again and again, until ctx ends. After a permanent fault it tries again too, because an
+// operator may restore the log, but seldom: to open a generation means to read all of its events. Only a successor ends
+// the fault of an outdated generation.
 func (k *keeper) run(ctx context.Context) {
 	for wait := time.Duration(0); ; {
 		began := time.Now()
 		err := k.term(ctx)
-		bad := permanent(err)
-		if ctx.Err() != nil && !bad { // a permanent fault is reported even then: only this keeper has the reason
-			return
+		switch {
+		case permanent(err): // it is reported even if ctx has ended, because only this keeper has the reason
+			if k.fault() == nil {
+				wait = 0
+			}
+			wait = min(max(2*wait, k.reopen), 60*k.reopen)
+			k.board.set(Bad, err)
+			if is[*write.OutdatedError](err) {
+				k.log.Error("generation no longer written", "error", err)
+				<-ctx.Done()
+			} else if ctx.Err() == nil {
+				k.log.Error("generation not written", "error", err, "retryIn", wait)
+			}
+		case ctx.Err() == nil:
+			if time.Since(began) > time.Minute {
+				wait = 0
+			}
+			wait = min(max(2*wait, 100*time.Millisecond), 5*time.Second)
+			k.suspect = k.suspect || corrupted(err) || diskFull(err)
+			err = explained(err)
+			k.board.set(Retrying, err)
+			k.log.Warn("projection failed, retrying", "error", err)
 		}
-		state, level, shortest, longest := Retrying, slog.LevelWarn, 100*time.Millisecond, 5*time.Second
-		if bad {
-			state, level, shortest, longest = Bad, slog.LevelError, k.reopen, 60*k.reopen
-		} else if time.Since(began) > time.Minute {
-			wait = 0
-		}
-		wait = min(max(2*wait, shortest), longest)
-		k.suspect = k.suspect || corrupted(err) || diskFull(err)
-		err = explained(err)
-		k.board.set(state, err)
-		k.log.Log(ctx, level, "projection failed, retrying", "error", err, "in", wait)
 		if write.Pause(ctx, wait) != nil {
 			return
 		}
@@ -514,6 +523,6 @@ func permanent(err error) bool {
 
 // is reports whether an error is of a type or wraps one that is.
 func is[T error](err error) bool {
-	_, is := errors.AsType[T](err)
-	return is
+	_, found := errors.AsType[T](err)
+	return found
 }

@@ -270,8 +270,8 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 				"%s)? still waiting", id, g.Schema))
 		case s == nil: // wait
 		case s.State == Bad:
-			return nil, nil, fmt.Errorf("generation %d cannot be built: %s; resolve that and run this again, or drop "+
-				"it with `navlog projection drop %d` before the next rebuild", id, s.Reason, id)
+			return nil, nil, fmt.Errorf("generation %d cannot be built: %s; resolve that, restart `navlog project`, and "+
+				"run this again, or drop it with `navlog projection drop %d` before the next rebuild", id, s.Reason, id)
 		case g.Seq != nil:
 			atEnd := s.State == Following
 			if live != nil && live.Seq != nil && alike(g, live) && !live.unwritten() {

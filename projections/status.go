@@ -77,7 +77,7 @@ type board struct {
 	// nothing is.
 	fault error
 	// Why the last term ended, until a later one has written or has nothing to write. Without it, a term that fails
-	// again and again would look like one that is starting.
+	// again and again would look like one that is starting. An error that may end by itself hides no permanent one.
 	failed error
 }
 
@@ -85,10 +85,11 @@ func (b *board) get() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.status
-	if b.failed != nil && (s.State == Starting || s.State == Building) {
-		if s.State, s.Reason = Retrying, b.failed.Error(); permanent(b.failed) {
-			s.State = Bad
-		}
+	switch begins := s.State == Starting || s.State == Building; {
+	case permanent(b.failed) && (begins || s.State == Retrying):
+		s.State, s.Reason = Bad, b.failed.Error()
+	case b.failed != nil && begins:
+		s.State, s.Reason = Retrying, b.failed.Error()
 	}
 	if s.State == Building && s.Built {
 		s.ETASeconds = s.eta()
@@ -113,7 +114,7 @@ func (b *board) set(state string, err error) {
 	if err != nil {
 		b.status.Reason = err.Error()
 	}
-	if state != Starting {
+	if state != Starting && (state != Retrying || !permanent(b.failed)) {
 		b.failed = err
 	}
 }

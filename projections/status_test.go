@@ -326,7 +326,7 @@ func (h whenLogged) Enabled(context.Context, slog.Level) bool { return true }
 func TestLiveGoesBad(t *testing.T) {
 	t.Parallel()
 	p := new(Projections)
-	ended := func(id int32) *keeper {
+	idle := func(id int32) *keeper {
 		reg := prometheus.NewRegistry()
 		k := &keeper{Projections: p, generation: generation{ID: id}, reg: reg, metrics: newMetrics(reg), cancel: func() {},
 			done: make(chan struct{})}
@@ -334,7 +334,7 @@ func TestLiveGoesBad(t *testing.T) {
 		close(k.done)
 		return k
 	}
-	standby, bad := ended(1), ended(2)
+	standby, bad := idle(1), idle(2)
 	standby.board.set(StandingBy, nil)
 	bad.board.set(Bad, &permanentError{errors.New("generation 2 is marked bad")})
 	p.roster.none.set(Waiting, nil)
@@ -451,6 +451,39 @@ func TestBoardOfAFailingTerm(t *testing.T) {
 		mend(b)
 		if s := b.get(); s.Reason == "a broken part" {
 			t.Errorf("%s: still %s, %q", name, s.State, s.Reason)
+		}
+	}
+}
+
+// TestBoardOfAPermanentFault: a generation that cannot be written is bad, also while its keeper tries again and fails for
+// another reason, until it has written or has nothing to write, or another instance has the lease.
+func TestBoardOfAPermanentFault(t *testing.T) {
+	t.Parallel()
+	for name, mend := range map[string]func(*board){
+		"wrote":          func(b *board) { b.wrote(decode.Batch{{{Seq: 101, Offset: 141}}}) },
+		"at the end":     func(b *board) { b.look(chainlog.Tail{Written: 142, Stable: 142}, nil, time.Second) },
+		"another writes": func(b *board) { b.set(StandingBy, nil) },
+	} {
+		k := new(keeper)
+		b := &k.board
+		b.begin(3)
+		b.set(Bad, &permanentError{errors.New("a hole")})
+		for step, do := range []func(){
+			func() {},
+			func() { b.set(Starting, nil) },
+			func() { b.set(Retrying, errors.New("no engine")) },
+			func() { b.set(Starting, nil) },
+			func() { b.open(100, 140, true) },
+			func() { b.look(chainlog.Tail{Written: 9000, Stable: 9000}, nil, time.Second) },
+		} {
+			do()
+			if s := b.get(); s.State != Bad || s.Reason != "a hole" || k.fault() == nil {
+				t.Errorf("%s, step %d: %s, %q, %v", name, step, s.State, s.Reason, k.fault())
+			}
+		}
+		mend(b)
+		if s := b.get(); s.State == Bad || k.fault() != nil {
+			t.Errorf("%s: still %s, %q, %v", name, s.State, s.Reason, k.fault())
 		}
 	}
 }

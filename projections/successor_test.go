@@ -109,6 +109,8 @@ func TestSuccessorOfEachFault(t *testing.T) {
 			k := &keeper{generation: generation{ID: id}}
 			if fault != nil {
 				k.board.set(Bad, fault)
+				k.board.set(Starting, nil)
+				k.board.set(Retrying, errors.New("no engine")) // it tries again
 			}
 			p.roster.keepers[id] = k
 		}

@@ -20,7 +20,7 @@ type projectionCmd struct {
 	List     projectionListCmd     `cmd:"" help:"List the generations and the progress of each."`
 	Rebuild  projectionRebuildCmd  `cmd:"" help:"Build a new generation from the log, compare it with the live one, and switch to it if they are equal."`
 	Switch   projectionSwitchCmd   `cmd:"" help:"Make a standby generation live."`
-	Rollback projectionRollbackCmd `cmd:"" help:"Switch back to the newest standby generation."`
+	Rollback projectionRollbackCmd `cmd:"" help:"Switch back to the newest standby generation of this version's schema, or else of any."`
 	Show     projectionShowCmd     `cmd:"" help:"Show what the rebuild of a generation compared, and the differences."`
 	Drop     projectionDropCmd     `cmd:"" help:"Remove a generation that is not live."`
 }
@@ -192,7 +192,7 @@ func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
 type projectionRollbackCmd struct{ changeFlags }
 
 func (cmd projectionRollbackCmd) Run(ctx context.Context, s *cli.Streams) error {
-	d := registry.Deed{Command: "projection rollback", Detail: "the newest standby generation"}
+	d := registry.Deed{Command: "projection rollback", Detail: "a standby generation"}
 	return cmd.changeGeneration(ctx, s, d, registry.Live,
 		func(o *projections.Operator) (int32, error) { return o.Rollback(ctx) })
 }

@@ -193,7 +193,7 @@ func ReadAfter(ctx context.Context, chainID uint64, from Position, visit func(En
 
 // ReadRawAfter is ReadAfter without decoding more than the order of the records needs.
 func ReadRawAfter(ctx context.Context, chainID uint64, from Position, visit func(Raw) error, options ...kgo.Opt) error {
-	starts, ends, err := committed(ctx, LogTopic(chainID), options)
+	starts, ends, err := Committed(ctx, LogTopic(chainID), options)
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func readNext(ctx context.Context, chainID uint64, after Position, options ...kg
 // previous writer first, since a transaction in flight could otherwise still commit a newer cursor.
 func ReadCursor(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event.Cursor, error) {
 	topic := CursorTopic(chainID)
-	starts, ends, err := committed(ctx, topic, options)
+	starts, ends, err := Committed(ctx, topic, options)
 	if err != nil {
 		return nil, err
 	}
@@ -372,13 +372,6 @@ func ReadUpTo(ctx context.Context, from map[string]map[int32]kgo.Offset, ends ka
 	return nil
 }
 
-// End returns the offset after the last committed record of a chain's log and its marker.
-func End(ctx context.Context, adm *kadm.Client, chainID uint64) (int64, error) {
-	ends, err := listEnds(ctx, adm.ListCommittedOffsets, []string{LogTopic(chainID)})
-	end, _ := ends.Lookup(LogTopic(chainID), 0)
-	return end.Offset, err
-}
-
 // Settle waits until no transaction is open that was open in a chain's topics at the call. A commit is written to each
 // partition separately, so for a moment one topic shows a transaction that another does not show yet. If a writer left
 // a transaction open, Settle waits for its timeout. It returns ctx's error if ctx ends first.
@@ -418,8 +411,8 @@ func behind(committed, written kadm.ListedOffsets) (is bool) {
 	return is
 }
 
-// committed returns the offset of the first record and the last stable offset of each partition of a topic.
-func committed(ctx context.Context, topic string, options []kgo.Opt) (starts, ends kadm.ListedOffsets, err error) {
+// Committed returns the offset of the first record and the last stable offset of each partition of a topic.
+func Committed(ctx context.Context, topic string, options []kgo.Opt) (starts, ends kadm.ListedOffsets, err error) {
 	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create a Kafka client: %w", err)
