@@ -60,8 +60,8 @@ type Config struct {
 	// Proof defines whether logs are compared with the headers of their blocks; default "headers".
 	Proof proof.Level `yaml:"proof" env:"PROOF"`
 	// Standby is how long the ingest that writes the log must have been silent before another one takes over: 100 ms to
-	// 10 min, default 5 s; 0 takes over at once, even from a live one, which then ends. One that reaches no node is
-	// replaced after ten times as long.
+	// 10 min, default 5 s; 0 takes over at once, even from a live one, which then ends. A standby
+	// whose nodes respond replaces one that reaches no node after ten times as long.
 	Standby time.Duration `yaml:"standby" env:"STANDBY"`
 }
 

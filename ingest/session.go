@@ -171,10 +171,9 @@ func (s *session) follow(ctx context.Context, wait *rpc.Backoff) error {
 		case err != nil:
 			s.log.Warn("step failed, retrying", "error", err)
 			s.status.Note(func(st *status.Status) { st.Reason = err.Error() })
-			if s.nodes.Ready(nil) == 0 { // no transaction fails, which would show that another ingest has taken over
-				if err := s.rightful(ctx, s.instance); errors.Is(err, writer.ErrFenced) {
-					return err
-				}
+			// No transaction may fail for long, which would show that another ingest has taken over.
+			if err := s.rightful(ctx, s.instance); errors.Is(err, writer.ErrFenced) {
+				return err
 			}
 			s.nodes.NextAfter(err)
 			if wait.Sleep(ctx) != nil {

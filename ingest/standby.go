@@ -23,8 +23,8 @@ const (
 	// after which a standby takes a silent writer for dead.
 	beatsPerStandby = 5
 	// A standby whose nodes respond replaces a writer that sends heartbeats but has reached no node for nodelessStandbys
-	// times config.Standby. Both judge their nodes by the same calls, and both results must hold all that time. So two
-	// ingests with the same nodes do not take turns, and one without a node never takes over.
+	// times config.Standby. Both judge their nodes by the same calls, and the standby's must respond at the end, too. So
+	// one without a node never takes over, and two with the same nodes do not take turns.
 	nodelessStandbys = 10
 	nodelessMark     = " nodeless" // ends the heartbeat of a writer without a node
 )
@@ -110,7 +110,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 		case served:
 			if beat != "" {
 				i.log.Info("the ingest that wrote this chain's log last is silent or has no node, this one takes over",
-					"writer", writerOf(beat), "silent", silent, "nodeless", nodeless)
+					"writer", writerOf(beat), "silent", silent, "withoutNode", nodeless)
 			}
 			i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Starting, "" })
 			return nil
@@ -197,13 +197,13 @@ func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
 	defer beside(ctx, func(ctx context.Context) {
 		for rpc.Sleep(ctx, i.config.Standby) == nil {
 			// An endpoint is only called if none is known to be up.
-			nodeless.Store(i.nodes.Ready(nil) == 0 && errors.Is(i.nodes.Answers(ctx), contracts.ErrNoneAnswers))
+			nodeless.Store(i.nodes.Down() && errors.Is(i.nodes.Answers(ctx), contracts.ErrNoneAnswers))
 		}
 	})()
 	trouble := ""
 	for n := 1; ; n++ {
 		beat := fmt.Sprintf("%x %d %d", i.instance, time.Now().UnixMilli(), n)
-		if nodeless.Load() {
+		if nodeless.Load() && i.nodes.Down() {
 			beat += nodelessMark
 		}
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)

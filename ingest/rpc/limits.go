@@ -53,12 +53,15 @@ var (
 	ofResults = regexp.MustCompile(`(?:more than|max\w*|limit\w*|cap|exceed\w*|up to|over)\D{0,40}` + figure +
 		`\s*(?:results|logs|log entries|events|records|entries|items)` +
 		`|max(?:imum)? (?:number of )?(?:results|logs)\D{0,25}` + figure)
-	// Figures that are neither: those with another unit, the age of blocks, and their distance.
+	// Figures that are neither: those with another unit, the age of blocks, their distance from the head, how many a node
+	// keeps, and the head itself.
 	ofOthers = regexp.MustCompile(figure + `\s*(?:[kmgt]i?b|(?:kilo|mega|giga|kibi|mebi|gibi)?bytes?|ms|milliseconds?` +
 		`|s|secs?|seconds?|mins?|minutes?|hours?|days?|requests?|calls?|queries|addresses|topics|credits?` +
 		`|(?:compute )?units?|gas)\b` +
 		`|\b(?:older|earlier) than [^0-9]{0,20}` + figure + `[- ]*(?:blocks?\b)?` +
-		`|` + figure + `[- ]*blocks? (?:old|ago|behind|below|before|ahead|above|beyond|past)\b`)
+		`|` + figure + `[- ]*blocks? (?:old|ago|(?:of|(?:behind|below|before|ahead(?: of)?|above|beyond|past)) (?:the )?(?:chain )?(?:head|tip|latest|current))\b` +
+		`|\b(?:(?:last|latest|most recent|newest)|(?:retention|keeps|retains|stores)\b[^0-9]{0,30}) ?` + figure + `[- ]*blocks?\b` +
+		`|\bmax(?:imum)? (?:(?:block )?height(?: is)?|block is) ` + figure)
 	ofBlocks = []*regexp.Regexp{
 		regexp.MustCompile(`\( ?[0-9]+ ?> ?` + figure + ` ?\)`),
 		regexp.MustCompile(`range\w*:? [0-9]+,? (?:>|exceeds?|max|is (?:higher|larger|greater) than)[^0-9\[]{0,30}` + figure),

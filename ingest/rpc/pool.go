@@ -292,6 +292,13 @@ func (p *Pool) Ready(n *Node) (ready int) {
 	return ready
 }
 
+// Down reports whether no endpoint can be called, and not only because of rate limits.
+func (p *Pool) Down() bool {
+	return !slices.ContainsFunc(p.all, func(o *Node) bool {
+		return o.health.is(usable) || o.health.is(lagging) || o.health.is(limited)
+	})
+}
+
 // Size returns the number of endpoints.
 func (p *Pool) Size() int { return len(p.all) }
 
