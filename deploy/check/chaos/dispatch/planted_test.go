@@ -65,7 +65,7 @@ func TestPlantedFaults(t *testing.T) {
 			"5 * time.Second, 15 * time.Second, time.Second}",
 			[]string{"no more than 1 + 3 are promised", "times, and its partner changed hands"}},
 		{"every POST twice", "dispatch/lane/attempt.go", "	a.Result = f.poster.post(",
-			"	f.poster.post(context.WithoutCancel(sending), a.Endpoint, m)\n	a.Result = f.poster.post(",
+			"	f.poster.post(context.WithoutCancel(sending), a.Endpoint, a.Delivery)\n	a.Result = f.poster.post(",
 			[]string{"posts came too often", "came again although it was accepted"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
