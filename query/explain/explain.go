@@ -185,26 +185,32 @@ func (t *target) find(ctx context.Context, p *ask.Pin, partner *serve.Partner, r
 		}
 		l.args.Vault = t.address
 	}
-	l.args.Voids = slices.ContainsFunc(p.Vaults,
-		func(v state.Vault) bool { return !v.Mapped.Description.Single().Deposits })
-	return l, t.explainable(ctx, l, partner)
+	l.args.Voids = slices.ContainsFunc(p.Vaults, func(v state.Vault) bool {
+		return l.about(v.Address) && !v.Mapped.Description.Single().Deposits
+	})
+	return l, t.explainable(ctx, l)
 }
 
 // valued has the field of a valuation for each measure.
 var valued = map[measure]mapping.Fields{price: mapping.Nav, assets: mapping.Assets, supply: mapping.Shares}
 
+// about reports whether the logs may be those of a vault.
+func (l *logs) about(vault common.Address) bool {
+	return l.args.Vault == (common.Address{}) || l.args.Vault == vault
+}
+
 // explainable returns a failure if the number does not follow from single logs, for one of the vaults that it is about:
-// a number of a user or partner in all vaults is about those in which it has totals.
-func (t *target) explainable(ctx context.Context, l *logs, partner *serve.Partner) error {
+// a number of a user in all vaults is about those in which the user has totals.
+func (t *target) explainable(ctx context.Context, l *logs) error {
 	var totals map[common.Address]*ask.Totals
 	for _, v := range l.pin.Vaults {
-		if l.args.Vault != (common.Address{}) && l.args.Vault != v.Address || l.number.from(v.Mapped.Description) {
+		if !l.about(v.Address) || l.number.from(v.Mapped.Description) {
 			continue
 		}
-		if l.args.Vault == (common.Address{}) && (t.number.of == ofUser || t.number.of == ofPartner) {
+		if l.args.Vault == (common.Address{}) && t.number.of == ofUser {
 			if totals == nil {
 				var err error
-				if totals, err = t.totals(ctx, l.pin, partner); err != nil {
+				if totals, err = t.totals(ctx, l.pin, nil); err != nil {
 					return err
 				}
 			}
