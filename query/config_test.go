@@ -15,7 +15,8 @@ func TestConfigReportsEveryMistake(t *testing.T) {
 		t.Errorf("the defaults and a router are refused: %v", err)
 	}
 	bad := Config{Listen: "8080", Router: "0x12", PublicRateLimit: -1, PartnerRateLimit: 0,
-		TrustedProxies: []string{"10.0.0.0/8", "10.0.0.1", "::ffff:10.0.0.0/104"}, CacheBytes: -1, Concurrency: -1, ForwardedHeader: "Via",
+		TrustedProxies: []string{"10.0.0.0/8", "10.0.0.1", "::ffff:10.0.0.0/104"}, CacheBytes: -1, Concurrency: -1,
+		ForwardedHeader:  "Via",
 		PublicEngineTime: time.Millisecond, MaxConnections: 1, MaxConnectionsPerAddress: -1, ProofCallsPerDay: 1,
 		RequestTimeout: time.Hour, ReadTimeout: 0, WriteTimeout: time.Second, FileTimeout: 2 * time.Hour,
 		ShutdownTimeout: time.Second, Drain: time.Hour, ProofRPC: "node",
