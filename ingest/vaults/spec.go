@@ -72,17 +72,22 @@ func (v Config) spec() (*Spec, error) {
 	case len(ranges) == 0:
 		ranges = []MappingConfig{{Mapping: cmp.Or(v.Mapping, "reference")}}
 	}
+	var all []*mapping.Mapping
 	for _, r := range ranges {
 		text := mapping.Text{From: r.From, To: math.MaxUint64}
 		if r.To != nil {
 			text.To = *r.To
 		}
-		var err error
-		if text.Preset, text.Text, err = readMapping(r.Mapping); err != nil {
+		m, canonical, err := readMapping(r.Mapping)
+		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		out.Texts = append(out.Texts, text)
+		text.Preset, text.Text = m.Name, canonical
+		all, out.Texts = append(all, m), append(out.Texts, text)
+	}
+	if err := mapping.Together(all); err != nil && len(all) == len(ranges) {
+		faults = append(faults, err)
 	}
 	faults = append(faults, out.tooLong()...)
 	if out.Sources = v.sources(address, &faults); len(faults) == 0 {
@@ -140,7 +145,7 @@ func (v Config) sources(address common.Address, faults *[]error) (out []mapping.
 }
 
 // readMapping reads a preset or a file. The error names all its mistakes, with line and column.
-func readMapping(name string) (preset string, canonical []byte, err error) {
+func readMapping(name string) (m *mapping.Mapping, canonical []byte, err error) {
 	file, text := name+".yaml", []byte(nil)
 	if ext := filepath.Ext(name); strings.ContainsRune(name, '/') || ext == ".yaml" || ext == ".yml" {
 		file = name
@@ -149,14 +154,13 @@ func readMapping(name string) (preset string, canonical []byte, err error) {
 		text, err = mapping.PresetText(name)
 	}
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
-	m, err := mapping.Parse(file, text)
-	if err != nil {
-		return "", nil, err
+	if m, err = mapping.Parse(file, text); err != nil {
+		return nil, nil, err
 	}
 	canonical, err = mapping.Canonical(file, text)
-	return m.Name, canonical, err
+	return m, canonical, err
 }
 
 // read returns the configured vaults, and every mistake in their mappings and sources.

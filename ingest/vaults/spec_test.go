@@ -2,6 +2,8 @@ package vaults
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -82,6 +84,31 @@ func TestSamplesOfTheNewestMapping(t *testing.T) {
 		}
 		if got := set.SamplesPerBlock(); got != 1.0/300 {
 			t.Errorf("with %+v, %f samples per block", mappings, got)
+		}
+	}
+}
+
+// After an upgrade a mapping may only pay the requests of the one before it. As the only mapping of a vault it is refused,
+// and so is that one.
+func TestMappingsOfAnUpgradeAreCheckedTogether(t *testing.T) {
+	write := func(name, rule string) string {
+		file := filepath.Join(t.TempDir(), name+".yaml")
+		text := "preset: " + name + "\nsources: {vault: required}\nevents:\n  - on: A(uint256 x, address who)\n" + rule
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	older := write("older", "    emit: requested\n    set: {key: $x, owner: $who, shares: $x}\n")
+	newer := write("newer", "    emit: claimed\n    set: {key: $x, assets: $x}\n")
+	end, address := uint64(99), common.Address{1}.Hex()
+	both := []MappingConfig{{Mapping: older, To: &end}, {Mapping: newer, From: 100}}
+	if _, err := Read([]Config{{Address: address, Mappings: both}}); err != nil {
+		t.Error(err)
+	}
+	for file, want := range map[string]string{older: "no rule emits `claimed`", newer: "no rule emits `requested`"} {
+		if _, err := Read([]Config{{Address: address, Mapping: file}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -55,6 +56,9 @@ func ParseFile(
 	if err := c.result(); err != nil {
 		return nil, nil, err
 	}
+	if m != nil && m.queue.unmatched != nil {
+		return nil, nil, m.queue.unmatched
+	}
 	return m, d, nil
 }
 
@@ -100,11 +104,23 @@ func (c *checker) vault(root *yaml.Node, preset func(string) (*Mapping, error)) 
 		for _, item := range items {
 			c.blockRange(d, item, preset)
 		}
+		if err := d.together(); err != nil && c.found == 0 {
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			c.at(e.value, 0, "%s", first)
+		}
 	}
 	if e := named(entries, "sources"); e != nil {
 		c.addresses(d, e.value)
 	}
 	return d
+}
+
+func (d *Description) together() error {
+	all := make([]*Mapping, len(d.Ranges))
+	for i, r := range d.Ranges {
+		all[i] = r.Mapping
+	}
+	return Together(all)
 }
 
 func (c *checker) blockRange(d *Description, n *yaml.Node, preset func(string) (*Mapping, error)) {

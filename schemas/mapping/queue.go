@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -13,6 +14,23 @@ type queue struct {
 	has Fields
 	// groupIsKey is set if requests are funded up to a key.
 	groupIsKey bool
+	// unmatched is a mistake unless another mapping of the vault emits Claimed or, if this one has no Requested, that.
+	unmatched error
+}
+
+// Together returns the mistakes of all mappings of a vault together: requests that none of them makes, or pays. An
+// upgrade leaves requests open, so one mapping can pay those of another.
+func Together(all []*Mapping) error {
+	emitted := func(kind Kind) bool {
+		return slices.ContainsFunc(all, func(m *Mapping) bool { return m.emits(kind) })
+	}
+	var faults []error
+	for _, m := range all {
+		if m.emits(Requested) && !emitted(Claimed) || !emitted(Requested) {
+			faults = append(faults, m.queue.unmatched)
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // keyIsPlace reports whether the rule itself sets the key of a deposit or request to its place.
@@ -69,6 +87,7 @@ func (c *checker) queue(m *Mapping) {
 			m.queue.has |= Unfunded
 		}
 	}
+	unmatched := &checker{file: c.file}
 	for r, e := range m.emissions() {
 		has, named := r.possibly(e), Requested
 		if e.kind == Void || e.kind == Sweep {
@@ -111,13 +130,14 @@ func (c *checker) queue(m *Mapping) {
 		case (e.kind == Cancelled && has&(ID|SourceID|Group) != 0 || e.kind == Expired) && m.queue.has&Unfunded != 0:
 			c.at(r.node, 0, "requests that are claimed by their owner and never funded cannot be %s: whose turn it is would "+
 				"be unknown", e.kind)
-		case e.kind > Requested && e.kind <= Expired && first[Requested] == nil && !c.recorded:
-			c.at(r.node, 0, "`%s` is about a request, and no rule emits `requested`: a payment without a request is `instant`",
-				e.kind)
+		case e.kind > Requested && e.kind <= Expired && first[Requested] == nil:
+			unmatched.at(r.node, 0, "`%s` is about a request, and no rule emits `requested`: a payment without a request is "+
+				"`instant`", e.kind)
 		}
 	}
-	if c.found == 0 && first[Requested] != nil && first[Claimed] == nil && of[Requested]&Expires == 0 && !c.recorded {
-		c.at(first[Requested], 0, "no rule emits `claimed`, so a request would stay in the queue forever: emit `instant` if no "+
-			"later log names it, or its owner and shares")
+	if c.found == 0 && first[Requested] != nil && first[Claimed] == nil && of[Requested]&Expires == 0 {
+		unmatched.at(first[Requested], 0, "no rule emits `claimed`, so a request would stay in the queue forever: emit `instant` "+
+			"if no later log names it, or its owner and shares")
 	}
+	m.queue.unmatched = unmatched.result()
 }

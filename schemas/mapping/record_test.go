@@ -89,7 +89,7 @@ func TestRecordOfAnEarlierVersion(t *testing.T) {
 		"none\n  - on: open(uint256 id)\n    emit: void\n    set: {key: $id}",
 		"none\n  - on: \"B() // a\\u200bb\"\n    emit: none"} {
 		text := []byte(rules(bought + "    emit: " + emit + "\n"))
-		if _, err := Parse("x", text); err == nil {
+		if _, _, err := ParseFile("x", text, Preset); err == nil {
 			t.Errorf("%s: the text has no mistake", emit)
 		}
 		text, err := Canonical("x", text)

@@ -442,6 +442,36 @@ func TestDynamicData(t *testing.T) {
 	}
 }
 
+// TestMappingsTogether: a mapping may pay the requests of another one of its vault, and one of them must.
+func TestMappingsTogether(t *testing.T) {
+	t.Parallel()
+	presets := map[string]string{
+		"old": "preset: old\nsources: {vault: required}\nevents:\n  - on: A(uint256 x, address who)\n    emit: requested\n" +
+			"    set: {key: $x, owner: $who, shares: $x}\n",
+		"new": "preset: new\nsources: {vault: required}\nevents:\n  - on: B(uint256 x)\n    emit: claimed\n" +
+			"    set: {key: $x, assets: $x}\n",
+		"none": "preset: none\nsources: {vault: required}\nevents:\n  - on: C(uint256 x)\n    emit: none\n",
+	}
+	preset := func(name string) (*Mapping, error) { return Parse(name, []byte(presets[name])) }
+	never, unmade := "no rule emits `claimed`", "no rule emits `requested`"
+	for names, want := range map[[2]string]string{
+		{"old", "new"}: "", {"new", "old"}: "", {"old", "none"}: never, {"none", "old"}: never, {"new", "none"}: unmade,
+		{"none", "new"}: unmade, {"none", "none"}: "", {"old", "old"}: never,
+	} {
+		_, _, err := ParseFile("v.yaml", []byte(fmt.Sprintf("sources: {vault: 0x0000000000000000000000000000000000000001}\n"+
+			"presets: [{preset: %s, to: 9}, {preset: %s, from: 10}]\n", names[0], names[1])), preset)
+		if got := fmt.Sprint(err); (want == "") != (err == nil) || !strings.Contains(got, want) {
+			t.Errorf("%v: %s, want %q", names, got, want)
+		}
+	}
+	for name, want := range map[string]string{"old": never, "new": unmade, "none": ""} {
+		_, _, err := ParseFile(name, []byte(presets[name]), preset)
+		if got := fmt.Sprint(err); (want == "") != (err == nil) || !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %q", name, got, want)
+		}
+	}
+}
+
 // TestRanges checks that a vault that was upgraded uses the mapping of the block, and has no events outside of its
 // ranges.
 func TestRanges(t *testing.T) {
