@@ -53,7 +53,8 @@ func TestMistakes(t *testing.T) {
 		"no vault": {"preset: x\nsources: {oracle: required}\nevents: [{on: A(), emit: none}]\n",
 			"3:15: the rule is for the source `vault`, which is not in `sources`"},
 		"no rule for a source": {"preset: x\nsources: {vault: required, queue: required}\nevents: [{on: A(), emit: none}]\n",
-			"2:28: no rule is for the source `queue`: add `source: queue` to those of its events"},
+			"2:28: no rule is for the source `queue`: add `source: queue` to those of its events, or make it " +
+				"`optional`"},
 		"no event": {rules("  - emit: none\n"),
 			"4:5: the key `on` is missing: it is the event's declaration in Solidity"},
 		"no signature": {rules("  - on: Bought\n    emit: none\n"),

@@ -152,7 +152,7 @@ var (
 	roleForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 )
 
-// Parse parses and checks a mapping. The error is Mistakes: all of its mistakes. file is only used in messages.
+// Parse parses and checks a mapping; Together checks it with the other ones of its vault. The error is Mistakes: all of its mistakes. file is only used in messages.
 func Parse(file string, text []byte) (*Mapping, error) {
 	return (&checker{file: file}).parse(text)
 }
@@ -300,7 +300,8 @@ func (c *checker) unread(m *Mapping, sources *entry) {
 		role, _ := m.Role(e.key.Value)
 		read := slices.ContainsFunc(m.rules, func(r rule) bool { return r.role == role })
 		if !read && !m.Roles[role].Optional && e.key.Value != "vault" {
-			c.at(e.key, 0, "no rule is for the source `%s`: add `source: %s` to those of its events", e.key.Value, e.key.Value)
+			c.at(e.key, 0, "no rule is for the source `%s`: add `source: %s` to those of its events, or make it `optional`",
+				e.key.Value, e.key.Value)
 		}
 	}
 }
