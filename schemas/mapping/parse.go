@@ -152,7 +152,8 @@ var (
 	roleForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 )
 
-// Parse parses and checks a mapping; Together checks it with the other ones of its vault. The error is Mistakes: all of its mistakes. file is only used in messages.
+// Parse parses and checks a mapping; Together checks it with the other ones of its vault. The error is Mistakes: all of
+// its mistakes. file is only used in messages.
 func Parse(file string, text []byte) (*Mapping, error) {
 	return (&checker{file: file}).parse(text)
 }
