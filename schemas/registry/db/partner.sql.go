@@ -354,8 +354,8 @@ type LockPartnerRow struct {
 	Name string
 }
 
-// Locks the row of the partner's endpoint, and returns its URL. Every change of the partner's keys, endpoint and
-// certificates has this lock. (It needs the right to update the row, which serve has only there.)
+// Locks the row of the partner's endpoint, and returns its URL and the partner's name. Every change of the partner's
+// keys, endpoint and certificates has this lock. (It needs the right to update the row, which serve has only there.)
 func (q *Queries) LockPartner(ctx context.Context, partnerID int64) (LockPartnerRow, error) {
 	row := q.db.QueryRow(ctx, lockPartner, partnerID)
 	var i LockPartnerRow

@@ -32,8 +32,8 @@ UPDATE partner SET disabled = $2 WHERE id = $1;
 UPDATE partner SET rate_limit = sqlc.narg('rate_limit') WHERE id = $1;
 
 -- name: LockPartner :one
--- Locks the row of the partner's endpoint, and returns its URL. Every change of the partner's keys, endpoint and
--- certificates has this lock. (It needs the right to update the row, which serve has only there.)
+-- Locks the row of the partner's endpoint, and returns its URL and the partner's name. Every change of the partner's
+-- keys, endpoint and certificates has this lock. (It needs the right to update the row, which serve has only there.)
 SELECT e.url, p.name FROM endpoint e JOIN partner p ON p.id = e.partner_id WHERE e.partner_id = $1 FOR UPDATE OF e;
 
 -- name: ListLiveKeys :many
