@@ -270,8 +270,8 @@ SELECT w.pending, w.parked, w.oldest_pending_seconds, w.oldest_parked_seconds,
     JOIN partner p ON p.id = b.partner_id WHERE NOT p.disabled) AS open_breakers
 FROM (
   SELECT count(*) FILTER (WHERE d.state = 'pending') AS pending, count(*) FILTER (WHERE d.state = 'parked') AS parked,
-    coalesce(greatest(0, extract(epoch FROM now() - min(d.due_at) FILTER (WHERE d.state = 'pending'))), 0)::double precision AS oldest_pending_seconds,
-    coalesce(greatest(0, extract(epoch FROM now() - min(d.due_at) FILTER (WHERE d.state = 'parked'))), 0)::double precision AS oldest_parked_seconds
+    greatest(0, extract(epoch FROM now() - min(d.due_at) FILTER (WHERE d.state = 'pending')))::double precision AS oldest_pending_seconds,
+    greatest(0, extract(epoch FROM now() - min(d.due_at) FILTER (WHERE d.state = 'parked')))::double precision AS oldest_parked_seconds
   FROM delivery d WHERE d.state IN ('pending', 'parked')
 ) w;
 
