@@ -58,11 +58,11 @@ func (s *Services) Start(ctx context.Context, name string, run func(context.Cont
 	}()
 }
 
-// Own takes over something that runs already: close ends it when its turn comes.
-func (s *Services) Own(ctx context.Context, name string, close func() error) {
+// Own takes over something that runs already: end ends it when its turn comes.
+func (s *Services) Own(ctx context.Context, name string, end func() error) {
 	s.Start(ctx, name, func(ctx context.Context) error {
 		<-ctx.Done()
-		return close()
+		return end()
 	})
 }
 
