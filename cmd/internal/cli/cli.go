@@ -63,7 +63,11 @@ type Streams struct{ Out, Err io.Writer }
 // Discards reports whether results are lost: standard output is the null device, which the runtime of Go also opens in
 // the place of a stream that was closed before the process began.
 func (s *Streams) Discards() bool {
-	file, ok := s.Out.(*Screen).raw.(*os.File)
+	screen, ok := s.Out.(*Screen)
+	if !ok {
+		return false
+	}
+	file, ok := screen.raw.(*os.File)
 	if !ok {
 		return false
 	}

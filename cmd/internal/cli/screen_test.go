@@ -109,6 +109,22 @@ func TestLostResult(t *testing.T) {
 	}
 }
 
+// Only a file can be the null device: any other output keeps results.
+func TestDiscards(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for out, want := range map[io.Writer]bool{
+		NewScreen(null): true, NewScreen(&bytes.Buffer{}): false, &bytes.Buffer{}: false, nil: false,
+	} {
+		if got := (&Streams{Out: out}).Discards(); got != want {
+			t.Errorf("%T: %v", out, got)
+		}
+	}
+}
+
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken") }
