@@ -45,7 +45,9 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	err = cmd.Print(s.Out, r, func(w io.Writer) { writeResumption(w, r) })
 	if err == nil && !r.Accepted { // a script without the flag must not mistake the plan for success
-		err = cli.Frozen.With(errors.New("nothing was changed: `navlog ingest resume --accept-reorg` continues with that chain"))
+		err = cli.Frozen.With(errors.New(
+			"nothing was changed: `navlog ingest resume --accept-reorg` continues with that chain",
+		))
 	}
 	return err
 }
