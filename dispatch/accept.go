@@ -25,7 +25,7 @@ import (
 
 // errMoved means that a position is no longer where this reader is: another dispatcher, whose lease of the intake began
 // before this one noticed that its own had ended, read the same records first, or rewind moved it.
-var errMoved = errors.New("a position was moved: reading again from the positions in PostgreSQL")
+var errMoved = errors.New("a position was moved")
 
 // byPosition orders batches as PositionsPassed does, by the bytes of the topic's id and
 // the partition, so that every transaction locks positions in the same order.

@@ -36,6 +36,19 @@ type place struct {
 	partition int32
 }
 
+// source is a partition of one incarnation of a topic.
+type source struct {
+	topic     uuid.UUID
+	partition int32
+}
+
+// mark is a position with the leader epoch of the record before it, by which brokers notice that the partition was
+// truncated before that position.
+type mark struct {
+	offset int64
+	epoch  int32
+}
+
 // reader reads the referral topics from the positions in PostgreSQL.
 type reader struct {
 	d      *Dispatch
@@ -73,7 +86,9 @@ func (d *Dispatch) consume(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, registry.ErrLeaseLost), errors.Is(err, errMoved):
+		case errors.Is(err, errMoved):
+			d.log.Info("reading the referral topics again from the positions in PostgreSQL", "error", err)
+		case errors.Is(err, registry.ErrLeaseLost):
 			d.log.Info("no longer reading the referral topics", "error", err)
 		default:
 			d.health.set(ctx, "read the referral topics", err)
@@ -255,7 +270,7 @@ func (r *reader) open() error {
 		if offsets[p.topic] == nil {
 			offsets[p.topic] = map[int32]kgo.Offset{}
 		}
-		offsets[p.topic][p.partition] = kgo.NewOffset().At(offset)
+		offsets[p.topic][p.partition] = r.from(p, offset)
 	}
 	client, err := kgo.NewClient(append(r.d.kafka.Options(),
 		kgo.ConsumePartitions(offsets),
@@ -269,6 +284,19 @@ func (r *reader) open() error {
 	r.client, r.ends, r.given = client, map[place]int64{}, map[place]bool{}
 	return nil
 }
+
+// from returns where to begin in a partition, with the epoch if this dispatcher has committed that position: a client
+// reports a truncation once, and the reader may have failed before the position was moved. The epoch of another
+// position would not do: all that another dispatcher has read since would look truncated.
+func (r *reader) from(p place, offset int64) kgo.Offset {
+	start := kgo.NewOffset().At(offset)
+	if m, known := r.d.marks[r.source(p)]; known && m.offset == offset {
+		start = start.WithEpoch(m.epoch)
+	}
+	return start
+}
+
+func (r *reader) source(p place) source { return source{r.topics[p.topic].id, p.partition} }
 
 // poll waits up to timing.topics for records and accepts them.
 func (r *reader) poll(ctx context.Context) error {
@@ -304,6 +332,7 @@ func (r *reader) poll(ctx context.Context) error {
 	}
 	for _, p := range batches {
 		r.next[p.place] = p.to
+		r.d.marks[r.source(p.place)] = mark{p.to, p.epoch}
 	}
 	r.d.metrics.setLag(r.lag())
 	return nil
@@ -314,6 +343,7 @@ type readBatch struct {
 	place
 	id       uuid.UUID // of the topic
 	from, to int64
+	epoch    int32         // of the last record
 	records  []*kgo.Record // without control records
 	log      []byte        // log id of its referrals; nil if it has none
 }
@@ -341,7 +371,10 @@ func (r *reader) batches(fetches kgo.Fetches) ([]readBatch, error) {
 			return
 		}
 		r.given[at], r.ends[at] = true, p.HighWatermark
-		out := readBatch{place: at, id: r.topics[p.Topic].id, from: due, to: p.Records[len(p.Records)-1].Offset + 1}
+		last := p.Records[len(p.Records)-1]
+		out := readBatch{
+			place: at, id: r.topics[p.Topic].id, from: due, to: last.Offset + 1, epoch: last.LeaderEpoch,
+		}
 		for _, record := range p.Records {
 			if !record.Attrs.IsControl() {
 				out.records = append(out.records, record)
@@ -410,6 +443,7 @@ func (r *reader) rewind(ctx context.Context, p place) error {
 	if err := movePositions(ctx, r.d.queries, []readBatch{batch}); err != nil {
 		return fmt.Errorf("move the position in partition %d of %s to its start: %w", p.partition, p.topic, err)
 	}
+	delete(r.d.marks, r.source(p))
 	if lost := start.Offset - position; lost > 0 {
 		r.d.metrics.lostRecords.Add(float64(lost))
 		r.d.log.Error("referral records were deleted before they were read: "+

@@ -129,7 +129,7 @@ func TestPollAfterAMove(t *testing.T) {
 	f.reader(d) // creates the positions
 	f.exec("UPDATE position SET next_offset = 8")
 	r := f.reader(d)
-	f.exec("UPDATE position SET next_offset = 0")
+	f.exec("UPDATE position SET next_offset = 5")
 	f.eventually("the reader notices it", func() bool {
 		err := r.poll(t.Context())
 		if err != nil && !errors.Is(err, errMoved) {
@@ -137,13 +137,14 @@ func TestPollAfterAMove(t *testing.T) {
 		}
 		return err != nil
 	})
-	if n := f.number("SELECT count(*) FROM position WHERE next_offset <> 0"); n != 0 || f.logged.String() != "" {
+	if n := f.number("SELECT count(*) FROM position WHERE next_offset <> 5"); n != 0 || f.logged.String() != "" {
 		t.Errorf("%d positions were moved, and it logged %s", n, f.logged)
 	}
 }
 
 // Brokers elect a replica without the last records, and others are written at their offsets before a reader looks there
-// again: the partition is read from its start, because the position has moved past records that were not read.
+// again: the partition is read from its start, because the position has moved past records that were not read. If the
+// start cannot be looked up at first, the next reader finds the same.
 func TestTruncatedPartition(t *testing.T) {
 	t.Parallel()
 	f, broker := newFixtureWithBroker(t)
@@ -168,9 +169,33 @@ func TestTruncatedPartition(t *testing.T) {
 		}
 		return answer, nil, true
 	})
+	refuse, _ := refusesOffsets(broker)
+	refuse(-2, false)
 	broker.ShufflePartitionLeaders()
+	f.eventually("the start is unknown", func() bool { return strings.Contains(f.logged.String(), "read the start of ") })
+	refuse(0, false)
 	f.eventually("all is read again", func() bool { return d.recordsWere(recordKnown) == 3 })
 	f.contiguous(7, 3)
+}
+
+// A reader begins with the epoch of a position only if this dispatcher has committed that position in that topic:
+// another dispatcher may have read records of later epochs since, which would look truncated.
+func TestFromACommittedPosition(t *testing.T) {
+	id := uuid.New()
+	r := &reader{
+		d:      &Dispatch{marks: map[source]mark{{id, 0}: {7, 3}, {uuid.New(), 1}: {7, 3}}},
+		topics: map[string]topic{"t": {id, 2}},
+	}
+	for _, c := range []struct {
+		partition int32
+		offset    int64
+		epoch     int32
+	}{{0, 7, 3}, {0, 9, -1}, {0, 5, -1}, {1, 7, -1}} {
+		want := kgo.EpochOffset{Epoch: c.epoch, Offset: c.offset}
+		if from := r.from(place{"t", c.partition}, c.offset).EpochOffset(); from != want {
+			t.Errorf("partition %d: %+v, want %+v", c.partition, from, want)
+		}
+	}
 }
 
 // The lag counts only records that are written and not read yet: a partition whose end is before its position does not

@@ -34,6 +34,7 @@ type Dispatch struct {
 	owner     uuid.UUID        // holds the leases; one per process
 	intakes   *registry.Leases // of which one is needed, to read the referral topics
 	reads     atomic.Bool      // whether this dispatcher has that lease
+	marks     map[source]mark  // the newest position that it committed in each partition; used only with that lease
 	endpoints *endpoints
 	ledger    *ledger
 	health    *health
@@ -58,7 +59,7 @@ func New(
 	d := &Dispatch{
 		config: c, timing: specified(), kafka: kafka, pool: pool, queries: queries, metrics: newMetrics(reg), log: log,
 		owner: uuid.New(), endpoints: &endpoints{queries: queries, sealer: sealer},
-		health: newHealth(log), lanes: map[int64]*lane.Lane{}, released: map[int64]time.Time{},
+		health: newHealth(log), lanes: map[int64]*lane.Lane{}, released: map[int64]time.Time{}, marks: map[source]mark{},
 	}
 	leases := func(kind string) *registry.Leases {
 		period := time.Duration(c.LeaseSeconds) * time.Second
