@@ -44,7 +44,7 @@
 //	                                               │
 //	                                               ├─ gap or duplicate found ─▶ bad (ends by `navlog projection rebuild`)
 //	                                               ├─ a vault was restored ─▶ outdated (ends by its successor)
-//	                                               ├─ log or table broken ─▶ bad (tried again within 10 minutes)
+//	                                               ├─ log or table broken ─▶ bad (retried within 10 minutes)
 //	                                               └─ no longer on the list ─▶ ended
 //
 // The lease is a row in PostgreSQL (registry.Leases). It only keeps a second writer from wasting its time: the

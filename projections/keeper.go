@@ -91,7 +91,7 @@ func (k *keeper) faulty() bool {
 	return err != nil && !is[*write.OutdatedError](err)
 }
 
-// run takes the lease and writes, again and again, until ctx ends. After a permanent fault it tries again too, because an
+// run takes the lease and writes, again and again, until ctx ends. It also retries after a permanent fault, because an
 // operator may restore the log, but seldom: to open a generation means to read all of its events. Only a successor ends
 // the fault of an outdated generation.
 func (k *keeper) run(ctx context.Context) {

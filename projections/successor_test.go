@@ -110,7 +110,7 @@ func TestSuccessorOfEachFault(t *testing.T) {
 			if fault != nil {
 				k.board.set(Bad, fault)
 				k.board.set(Starting, nil)
-				k.board.set(Retrying, errors.New("no engine")) // it tries again
+				k.board.set(Retrying, errors.New("no engine")) // it was retried
 			}
 			p.roster.keepers[id] = k
 		}
