@@ -455,8 +455,8 @@ func TestBoardOfAFailingTerm(t *testing.T) {
 	}
 }
 
-// TestBoardOfAPermanentFault: a generation that cannot be written is bad, also while its keeper retries and fails for another
-// reason, until it has written or has nothing to write, or another instance has the lease.
+// TestBoardOfAPermanentFault: a generation that cannot be written is bad, also while its keeper retries and fails for
+// another reason, until it has written or has nothing to write, or another instance has the lease.
 func TestBoardOfAPermanentFault(t *testing.T) {
 	t.Parallel()
 	for name, mend := range map[string]func(*board){
