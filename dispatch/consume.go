@@ -63,6 +63,8 @@ type reader struct {
 	// yet because an earlier transaction is open.
 	ends  map[place]int64
 	watch *chainlog.Watch
+	// marks are those of the dispatcher; nil for a reader that moves no position.
+	marks map[source]mark
 	// log is the log whose referrals are backfilled.
 	log [16]byte
 }
@@ -149,7 +151,7 @@ func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer client.Close()
-	r := &reader{d: d, admin: kadm.NewClient(client), watch: watch}
+	r := &reader{d: d, admin: kadm.NewClient(client), watch: watch, marks: d.marks}
 	if err := r.locate(ctx); err != nil {
 		return err
 	}
@@ -290,7 +292,7 @@ func (r *reader) open() error {
 // position would not do: all that another dispatcher has read since would look truncated.
 func (r *reader) from(p place, offset int64) kgo.Offset {
 	start := kgo.NewOffset().At(offset)
-	if m, known := r.d.marks[r.source(p)]; known && m.offset == offset {
+	if m, known := r.marks[r.source(p)]; known && m.offset == offset {
 		start = start.WithEpoch(m.epoch)
 	}
 	return start
@@ -332,7 +334,7 @@ func (r *reader) poll(ctx context.Context) error {
 	}
 	for _, p := range batches {
 		r.next[p.place] = p.to
-		r.d.marks[r.source(p.place)] = mark{p.to, p.epoch}
+		r.marks[r.source(p.place)] = mark{p.to, p.epoch}
 	}
 	r.d.metrics.setLag(r.lag())
 	return nil
@@ -443,7 +445,7 @@ func (r *reader) rewind(ctx context.Context, p place) error {
 	if err := movePositions(ctx, r.d.queries, []readBatch{batch}); err != nil {
 		return fmt.Errorf("move the position in partition %d of %s to its start: %w", p.partition, p.topic, err)
 	}
-	delete(r.d.marks, r.source(p))
+	delete(r.marks, r.source(p))
 	if lost := start.Offset - position; lost > 0 {
 		r.d.metrics.lostRecords.Add(float64(lost))
 		r.d.log.Error("referral records were deleted before they were read: "+

@@ -20,7 +20,7 @@ import (
 // reader returns a reader of a dispatcher, at the positions in PostgreSQL.
 func (f *fixture) reader(d *Dispatch) *reader {
 	f.Helper()
-	r := &reader{d: d, admin: f.admin()}
+	r := &reader{d: d, admin: f.admin(), marks: d.marks}
 	f.check(r.locate(f.Context()))
 	f.check(r.open())
 	f.Cleanup(r.client.Close)
@@ -183,7 +183,7 @@ func TestTruncatedPartition(t *testing.T) {
 func TestFromACommittedPosition(t *testing.T) {
 	id := uuid.New()
 	r := &reader{
-		d:      &Dispatch{marks: map[source]mark{{id, 0}: {7, 3}, {uuid.New(), 1}: {7, 3}}},
+		marks:  map[source]mark{{id, 0}: {7, 3}, {uuid.New(), 1}: {7, 3}},
 		topics: map[string]topic{"t": {id, 2}},
 	}
 	for _, c := range []struct {
