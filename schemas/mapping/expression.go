@@ -20,6 +20,8 @@ type value struct {
 	// parameter is set if the expression is a parameter, constant if it is a literal.
 	parameter *parameter
 	constant  *common.Hash
+	// reads is set if the expression has a parameter.
+	reads bool
 	// number computes the value of a numeric expression, otherwise nil. Its magnitude has at most typ.bits bits, and it
 	// may be negative if typ.base is baseInt.
 	number number
@@ -94,7 +96,7 @@ func (e *expressions) parse(p piece, depth int) (value, bool) {
 	if len(pieces) != want {
 		return e.wrong(p.from, "`%s` takes %d arguments and has %d", name, want, len(pieces))
 	}
-	arguments := make([]value, want)
+	arguments, reads := make([]value, want), false
 	for i, p := range pieces {
 		v, ok := e.parse(p, depth+1)
 		if !ok {
@@ -104,18 +106,22 @@ func (e *expressions) parse(p piece, depth int) (value, bool) {
 			return e.wrong(p.from, "`%s` calculates with numbers, and %q is of the type %s",
 				name, e.node.Value[p.from:p.to], v.typ.text)
 		}
-		arguments[i] = operand(v)
+		arguments[i], reads = operand(v), reads || v.reads
 	}
+	var out value
 	switch a, b := arguments[0], arguments[1]; name {
 	case "add":
-		return e.sum(p.from, text, a, b, (*Amount).Add, a.typ.base == baseInt || b.typ.base == baseInt)
+		out, ok = e.sum(p.from, text, a, b, (*Amount).Add, a.typ.base == baseInt || b.typ.base == baseInt)
 	case "sub":
-		return e.sum(p.from, text, a, b, (*Amount).Sub, true)
+		out, ok = e.sum(p.from, text, a, b, (*Amount).Sub, true)
+	default:
+		if c := arguments[2]; c.constant != nil && *c.constant == (common.Hash{}) {
+			return e.wrong(p.from, "%q divides by zero", text)
+		}
+		out = mulDiv(a, b, arguments[2])
 	}
-	if c := arguments[2]; c.constant != nil && *c.constant == (common.Hash{}) {
-		return e.wrong(p.from, "%q divides by zero", text)
-	}
-	return mulDiv(arguments[0], arguments[1], arguments[2]), true
+	out.reads = reads
+	return out, ok
 }
 
 func (e *expressions) parameter(at int, name string) (value, bool) {
@@ -155,7 +161,7 @@ func (e *expressions) parameter(at int, name string) (value, bool) {
 		return e.wrong(at, "`$%s` is of the type %s, and only a value of one word can be used", name, found.typ.text)
 	}
 	found.unread = false
-	v := value{typ: found.typ, parameter: found}
+	v := value{typ: found.typ, parameter: found, reads: true}
 	if v.numeric() {
 		v.number = read(found)
 	}

@@ -159,6 +159,13 @@ func TestMistakes(t *testing.T) {
 		"a funding up to a place": {rules(strings.Replace(requested, "key: $id", "key: place", 1) + "}\n" + bought +
 			"    emit: [{funded: {up_to_key: $assets}}, {claimed: {owner: $who, assets: 1, shares: 1}}]\n"), "7:9: `funded` names a " +
 			"`key` of its event, and each `requested` has the key `place`, which no other log contains"},
+		"a funding up to a number before a place": {rules(strings.Replace(requested, "key: $id", "key: place", 1) + "}\n" + bought +
+			"    emit: [{funded: {up_to_key: \"sub($assets, 1)\"}}, {claimed: {owner: $who, assets: 1, shares: 1}}]\n"),
+			"7:9: `funded` names a `key` of its event, and each `requested` has the key `place`, which no other log contains"},
+		"a claim of a place by a companion": {rules(strings.Replace(requested, "key: $id", "key: place", 1) + ", source_id: " +
+			"$code}\n" + bought + "    emit: claimed\n    set: {assets: $assets}\n    with: {on: 'C(uint256 k, uint256 g)', " +
+			"match: {g: $assets}, set: {key: \"mulDiv($k, 1, 1)\"}}\n"), "7:9: `claimed` names a `key` of its event, and each " +
+			"`requested` has the key `place`, which no other log contains"},
 		"a sweep up to a place": {rules(bought + "    emit: [{deposit: {key: place, owner: $who, assets: $assets, shares: " +
 			"$shares}}, {sweep: {up_to_key: $assets, assets: 1}}]\n"), "4:9: `sweep` names a `key` of its event, and each " +
 			"`deposit` has the key `place`, which no other log contains"},
@@ -232,7 +239,7 @@ func TestMistakes(t *testing.T) {
 		"its own companion": {rules(bought +
 			"    emit: void\n    set: {key: place}\n    with: {on: 'Bought(address indexed a, uint256 b, uint128 c, bytes32 " +
 			"d, string e)', match: {a: $who}, set: {owner: $a}}\n"),
-			"7:16: a companion is a log of another event, and this is the rule's own"},
+			"7:16: a companion is a log of another event or source, and this is the rule's own"},
 		"set by both": {rules(bought +
 			"    emit: void\n    set: {key: place}\n    with: {on: C(uint256 k), match: {k: $assets}, set: {key: $k}}\n"),
 			"7:56: `key` is set by the rule and by its companion"},

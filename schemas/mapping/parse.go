@@ -359,7 +359,7 @@ func (c *checker) rule(m *Mapping, n *yaml.Node) {
 	}
 	with := named(entries, "with")
 	if with != nil {
-		r.with = c.with(m, with.value, of)
+		r.with = c.with(m, with.value, &r)
 	}
 	set := named(entries, "set")
 	emit := named(entries, "emit")
@@ -426,7 +426,7 @@ func (c *checker) rule(m *Mapping, n *yaml.Node) {
 var reserved = []string{"Unknown", "error", "open", "retracted", "unit"}
 
 // with parses a companion; nil if there is a mistake. Its fields are parsed with those of the effect.
-func (c *checker) with(m *Mapping, n *yaml.Node, primary *signature) *companion {
+func (c *checker) with(m *Mapping, n *yaml.Node, primary *rule) *companion {
 	before := c.found
 	entries := c.entries(n, "`with`", []string{"on", "source", "match", "set"})
 	if n.Kind != yaml.MappingNode {
@@ -444,14 +444,14 @@ func (c *checker) with(m *Mapping, n *yaml.Node, primary *signature) *companion 
 	w := &companion{role: c.source(m, entries, on), of: of, set: named(entries, "set").value}
 	match := named(entries, "match").value
 	for _, e := range c.entries(match, "`match`", nil) {
-		cond, _ := c.equality(e, of, primary)
+		cond, _ := c.equality(e, of, primary.of)
 		w.match = append(w.match, cond)
 	}
 	if match.Kind == yaml.MappingNode && (len(w.match) == 0 || len(w.match) > maxMatch) {
 		c.at(match, 0, "`match` must compare between 1 and %d parameters", maxMatch)
 	}
-	if of.Topic == primary.Topic {
-		c.at(on, 0, "a companion is a log of another event, and this is the rule's own")
+	if of.Topic == primary.of.Topic && w.role == primary.role {
+		c.at(on, 0, "a companion is a log of another event or source, and this is the rule's own")
 	}
 	if c.found > before {
 		return nil

@@ -39,10 +39,11 @@ func (e *emission) keyIsPlace() bool {
 		func(s assignment) bool { return s.field.field == ID && s.value.typ.text == placeName })
 }
 
-// namesKey reports whether the rule itself names deposits or requests by a parameter of its event.
-func (e *emission) namesKey() bool {
-	return slices.ContainsFunc(e.sets,
-		func(s assignment) bool { return s.field.field&(ID|To) != 0 && s.value.parameter != nil })
+// namesKey reports whether an effect of the rule names deposits or requests by a parameter of its event, or of its
+// companion's.
+func (r *rule) namesKey(e *emission) bool {
+	named := func(s assignment) bool { return s.field.field&(ID|To) != 0 && s.value.reads }
+	return slices.ContainsFunc(e.sets, named) || r.with != nil && slices.ContainsFunc(r.with.sets, named)
 }
 
 // queue checks that the rules fit each other: that they name deposits and requests in the same way, because otherwise
@@ -119,7 +120,7 @@ func (c *checker) queue(m *Mapping) {
 		case e.kind == Cancelled && has&(ID|SourceID|Group) == 0 && first[Funded] != nil && !c.recorded:
 			c.at(r.node, 0, "`cancelled` names an owner and shares, which would be taken from funded requests only (line %d "+
 				"emits `funded`): name the request or its group", first[Funded].Line)
-		case e.kind > named && e.kind <= Expired && e.namesKey() && first[named] != nil && !keys[named] && !c.recorded:
+		case e.kind > named && e.kind <= Expired && r.namesKey(e) && first[named] != nil && !keys[named] && !c.recorded:
 			c.at(r.node, 0, "`%s` names a `key` of its event, and each `%s` has the key `place`, which no other log contains",
 				e.kind, named)
 		case e.kind == Valuation && has&(Nav|Shares) == 0 && first[Supply] == nil && !c.recorded:

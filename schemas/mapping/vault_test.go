@@ -250,6 +250,25 @@ func TestCompanion(t *testing.T) {
 	}
 }
 
+// TestCompanionOfAnotherSource checks that a companion can be the event of the rule itself, from another source: the
+// transfer of the assets that completes the transfer of the shares.
+func TestCompanionOfAnotherSource(t *testing.T) {
+	t.Parallel()
+	v := compile(t, "  - on: Transfer(address indexed from, address indexed to, uint256 value)\n    when: {from: "+
+		common.Address{}.Hex()+"}\n    emit: deposit\n    set: {key: place, owner: $to, shares: $value}\n    with:\n"+
+		"      on: Transfer(address indexed from, address indexed to, uint256 value)\n      source: oracle\n"+
+		"      match: {from: $to}\n      set: {assets: $value}\n")
+	transfer := func(role uint8, from, to common.Address, value int) Log {
+		l := emitted("Transfer(address,address,uint256)", 2, from, to, value)
+		l.Role = role
+		return l
+	}
+	out := mapped(t, v, transfer(0, common.Address{}, alice, 80), transfer(0, alice, bob, 5), transfer(1, alice, bob, 100))
+	if len(out) != 1 || out[0].Owner != alice || out[0].Shares != amountOf(n(80)) || out[0].Assets != amountOf(n(100)) {
+		t.Errorf("the effects are %+v", out)
+	}
+}
+
 // TestCompanionWithLiteral checks that a companion is chosen by a literal too: the mint among all transfers to a user.
 func TestCompanionWithLiteral(t *testing.T) {
 	t.Parallel()
