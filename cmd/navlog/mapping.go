@@ -78,6 +78,7 @@ type tried struct {
 	Logs        int                `json:"logs"`
 	Effects     map[string]int     `json:"effects"`
 	Without     map[string]int     `json:"eventsWithoutEffect"`
+	Undeclared  map[string]int     `json:"eventsUnlikeDeclaration"`
 	Quarantined int                `json:"quarantined"`
 	Unknown     map[string]int     `json:"unknownTopics"`
 	NoRequest   map[string]int     `json:"effectsOnUnknownRequests"`
@@ -138,8 +139,8 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*trial, error) {
 	t := &trial{limit: cmd.Limit, sources: map[common.Address]uint8{}, keys: map[uint64]*triedRequest{},
 		ids: map[common.Hash]*triedRequest{}, lines: map[common.Address]*mapping.Amount{}}
 	t.tried = tried{From: cmd.From, To: cmd.To, Effects: map[string]int{}, Without: map[string]int{},
-		Unknown: map[string]int{}, NoRequest: map[string]int{}, Repeated: map[string]int{}, Parts: map[string]int{},
-		First: []triedEffect{}, Faults: []triedQuarantined{}}
+		Undeclared: map[string]int{}, Unknown: map[string]int{}, NoRequest: map[string]int{}, Repeated: map[string]int{},
+		Parts: map[string]int{}, First: []triedEffect{}, Faults: []triedQuarantined{}}
 	m, d, err := cli.Mapping(s.Err, cmd.Mapping)
 	if err != nil {
 		return nil, err
@@ -270,6 +271,8 @@ func (t *trial) transaction(logs []types.Log, seconds uint64) {
 	for i := range tx {
 		switch e := t.vault.Event(&tx[i]); {
 		case counted[i]:
+		case e != nil && !t.vault.Declares(&tx[i]):
+			t.Undeclared[e.Name]++
 		case e != nil:
 			t.Without[e.Name]++
 		case len(tx[i].Topics) == 0:
@@ -365,11 +368,12 @@ func (t *trial) write(w io.Writer) {
 	counts("EFFECT THAT REPEATS ONE OF AN EARLIER LOG", t.Repeated)
 	counts("EFFECT ON A WHOLE REQUEST, WITH OTHER SHARES", t.Parts)
 	counts("KNOWN EVENT WITHOUT EFFECT", t.Without)
+	counts("KNOWN EVENT WITH OTHER TOPICS OR DATA THAN DECLARED", t.Undeclared)
 	counts("UNKNOWN EVENT, BY ITS FIRST TOPIC", t.Unknown)
 	if t.Quarantined > 0 {
 		cli.Fprintf(w, "\nQuarantined logs: %d.\n", t.Quarantined)
 	}
-	if t.Logs > 0 && len(t.Effects)+len(t.Without)+t.Quarantined == 0 {
+	if t.Logs > 0 && len(t.Effects)+len(t.Without)+len(t.Undeclared)+t.Quarantined == 0 {
 		fmt.Fprintln(w, "\nThe mapping has none of these events: it is for another protocol,"+
 			" or for another contract of the vault.")
 	}

@@ -366,6 +366,26 @@ func TestMappingTry(t *testing.T) {
 		!strings.Contains(out, "EFFECT ON A WHOLE REQUEST, WITH OTHER SHARES") {
 		t.Errorf("claims of parts: %v\n%s", err, out)
 	}
+	// Companions and events without effect have other topics or other data than the mapping declares.
+	wrong := file("wrong.yaml", "preset: wrong\nsources: {vault: required}\nevents:\n  - on: WithdrawalRequested(uint256 "+
+		"indexed id, address indexed owner, uint32 indexed p, address r, uint256 shares, uint256 a, uint64 e)\n    emit: "+
+		"instant\n    set: {owner: $owner, assets: $a, shares: $shares}\n    with:\n      on: WithdrawalClaimed(uint256 "+
+		"indexed id, address owner, address indexed r, uint256 shares, uint256 a)\n      match: {id: $id}\n      set: "+
+		"{receiver: $r}\n  - on: NavUpdated(uint256 indexed i, address indexed u, uint256 n, uint256 a, uint256 s)\n    emit: "+
+		"none\n")
+	queue = mappingNode(t, request(20, 4, 10), claim(20, 4, 10), emit(21, 0, contracts.NavUpdated{NavID: big.NewInt(1),
+		NavPerShare: big.NewInt(5), TotalAssets: big.NewInt(6), TotalSupply: big.NewInt(7)}))
+	out, err = try("--from", "10", "--to", "30", "--rpc", queue, wrong, "--address", vault.Hex(), "--json")
+	var undeclared tried
+	if json.Unmarshal([]byte(out), &undeclared) != nil || undeclared.Effects["instant"] != 1 ||
+		!maps.Equal(undeclared.Undeclared, map[string]int{"WithdrawalClaimed": 1}) ||
+		!maps.Equal(undeclared.Without, map[string]int{"NavUpdated": 1}) {
+		t.Errorf("a companion with other topics than declared: %v\n%s", err, out)
+	}
+	if out, err = try("--from", "10", "--to", "30", "--rpc", queue, wrong, "--address", vault.Hex()); err != nil ||
+		!strings.Contains(out, "KNOWN EVENT WITH OTHER TOPICS OR DATA THAN DECLARED") {
+		t.Errorf("a companion with other topics than declared: %v\n%s", err, out)
+	}
 	own := file("own.yaml", "preset: own\nsources: {gate: required}\nevents:\n  - {on: A(), source: gate, emit: none}\n")
 	out, err = try(append(blocks, own, "--address", "gate="+vault.Hex())...)
 	if err != nil || !strings.Contains(out, "The mapping has none of these events") {

@@ -85,7 +85,9 @@ func TestMistakes(t *testing.T) {
 		"two in an item": {rules(bought + "    emit: [{supply: {shares: 1}, void: {key: 1}}]\n"),
 			"5:12: an effect in a list is one name with its fields, as in `- {priced: {side: redeem}}`"},
 		"a missing field": {deposit("{key: place, owner: $who, assets: $assets}"),
-			"5:11: `deposit` needs `key`, `owner`, `assets` and `shares` or `key`, `owner`, `assets` and `group`"},
+			"5:11: `deposit` needs `key`, `owner`, `assets` and `shares`, or `key`, `owner`, `assets` and `group`"},
+		"a claim without shares": {rules(bought + "    emit: claimed\n    set: {owner: $who, assets: $assets}\n"),
+			"5:11: `claimed` needs `key`, or `source_id`, or `owner`, `assets` and `shares`"},
 		"an unknown field": {deposit("{key: place, owner: $who, assets: $assets, shares: $shares, colour: 1}"),
 			"6:70: unknown field `colour`: `deposit` has key, owner, sender, assets, shares, asset, group, attribution and " +
 				"partner"},

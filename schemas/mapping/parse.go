@@ -528,7 +528,7 @@ func (c *checker) emission(r *rule, name, fields *yaml.Node) {
 		for _, need := range effects[kind].needs {
 			needs = append(needs, effects[kind].names(need, "and"))
 		}
-		c.at(name, 0, "`%s` needs %s", kind, series(needs, "or"))
+		c.at(name, 0, "`%s` needs %s", kind, strings.Join(needs, ", or "))
 	}
 	for _, group := range effects[kind].atMostOne {
 		if both := all & group; both&(both-1) != 0 {

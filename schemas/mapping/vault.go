@@ -358,6 +358,14 @@ func (v *Vault) Event(l *Log) *Event {
 	return nil
 }
 
+// Declares reports whether a rule declares the event of a log with its number of topics and its length of data. Without
+// that, a log whose rules have no effect is not quarantined, and it completes no other log.
+func (v *Vault) Declares(l *Log) bool {
+	k := v.known(l)
+	return k != nil && len(l.Topics) <= maxTopics &&
+		slices.ContainsFunc(k.rules[len(l.Topics)], func(r compiled) bool { return r.of.laidOut(len(l.Data)) })
+}
+
 // Events returns the vault's events, by their numbers.
 func (v *Vault) Events() []*Event { return v.events }
 
