@@ -206,3 +206,68 @@ func TestOrigin(t *testing.T) {
 		"requested key=1 owner=bob receiver=bob shares=10000000000000000000 estimate=10000000000000000000 group=40040000000000",
 		"funded up_to_group=40035000000000", "claimed key=0 owner=alice receiver=alice assets=30000000000000000000")
 }
+
+// TestEuler checks the effects of logs in the order in which the contracts of Euler emit them, by the example of the page:
+// the vault's totals after a transaction, without shares for fees and bad debt, which are no deposit and no withdrawal.
+func TestEuler(t *testing.T) {
+	t.Parallel()
+	m := exampleOf(t, "euler.yaml")
+	none := common.Address{}
+	transfer := func(from, to common.Address, shares int) Log {
+		return emitted("Transfer(address,address,uint256)", 2, from, to, shares)
+	}
+	deposit := func(sender, owner common.Address, assets, shares int) Log {
+		return emitted("Deposit(address,address,uint256,uint256)", 2, sender, owner, assets, shares)
+	}
+	withdraw := func(sender, receiver, owner common.Address, assets, shares int) Log {
+		return emitted("Withdraw(address,address,address,uint256,uint256)", 3, sender, receiver, owner, assets, shares)
+	}
+	status := func(shares, debt, fees, cash int) Log {
+		return emitted("VaultStatus(uint256,uint256,uint256,uint256,uint256,uint256,uint256)", 0, shares, debt, fees, cash,
+			1, 2, 1700000000)
+	}
+	m.has([]Log{transfer(none, alice, 95), deposit(bob, alice, 100, 95), status(195, 150, 3, 60),
+		transfer(alice, none, 10), withdraw(alice, bob, alice, 11, 10), status(185, 150, 3, 49)},
+		"deposit key=1677721602 owner=alice sender=bob assets=100 shares=95", "valuation total_assets=210 total_supply=195",
+		"instant owner=alice receiver=bob shares=10 assets=11", "valuation total_assets=199 total_supply=185")
+	m.has([]Log{transfer(none, bob, 3), deposit(none, bob, 0, 3),
+		emitted("ConvertFees(address,address,address,uint256,uint256)", 3, alice, bob, bob, 3, 0), status(185, 150, 0, 49)},
+		"valuation total_assets=199 total_supply=185")
+	m.has([]Log{emitted("Repay(address,uint256)", 1, alice, 40), withdraw(bob, none, none, 40, 0),
+		emitted("DebtSocialized(address,uint256)", 1, alice, 40),
+		emitted("Liquidate(address,address,address,uint256,uint256)", 2, bob, alice, common.Address{1}, 5, 6),
+		status(185, 110, 0, 49)}, "valuation total_assets=159 total_supply=185")
+	// The topic is that of the chain, as published by indexers of this event.
+	if topic := status(1, 2, 3, 4).Topics[0]; topic !=
+		common.HexToHash("0x80b61abbfc5f73cfe5cf93cec97a69ed20643dc6c6f1833b05a1560aa164e24c") {
+		t.Errorf("the topic of the status is %s", topic)
+	}
+}
+
+// TestUSDY checks the effects of logs as the contracts of Ondo emit them, by the example of the page: a deposit counts when
+// its shares are claimed, and a redemption that has its price can be claimed.
+func TestUSDY(t *testing.T) {
+	t.Parallel()
+	m := exampleOf(t, "usdy.yaml")
+	manager := func(signature string, indexed int, words ...any) Log {
+		return m.from("manager", emitted(signature, indexed, words...))
+	}
+	requested := manager("RedemptionRequested(address,bytes32,uint256)", 2, alice, common.Hash{31: 2}, 100)
+	requested.Place = Place(101, 0)
+	m.has([]Log{
+		manager("MintRequested(address,bytes32,uint256,uint256,uint256)", 2, bob, common.Hash{31: 7}, 1010, 1000, 10),
+		manager("PriceIdSetForDeposit(bytes32,uint256)", 2, common.Hash{31: 7}, 5),
+		manager("ClaimableTimestampSet(uint256,bytes32)", 2, 1700000000, common.Hash{31: 7}),
+		emitted("Transfer(address,address,uint256)", 2, common.Address{}, bob, 950),
+		manager("MintCompleted(address,bytes32,uint256,uint256,uint256,uint256)", 2, bob, common.Hash{31: 7}, 950, 1000, 52, 5),
+		requested,
+		manager("RedemptionRequestedServicedOffChain(address,bytes32,uint256,bytes32)", 2, bob, common.Hash{31: 3}, 9,
+			common.Hash{8}),
+		manager("PriceIdSetForRedemption(bytes32,uint256)", 2, common.Hash{31: 2}, 6),
+		manager("RedemptionCompleted(address,bytes32,uint256,uint256,uint256)", 2, alice, common.Hash{31: 2}, 100, 105, 53),
+	},
+		"deposit key=1677721602 owner=bob sender=bob assets=1000 shares=950",
+		"requested key=1694498816 source_id="+common.Hash{31: 2}.Hex()+" owner=alice receiver=alice shares=100",
+		"funded source_id="+common.Hash{31: 2}.Hex(),
+		"claimed source_id="+common.Hash{31: 2}.Hex()+" owner=alice receiver=alice assets=105 shares=100")
+}
