@@ -15,19 +15,6 @@ import (
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
-var eventOf = map[contracts.Kind]contracts.Event{}
-
-func init() {
-	for _, e := range []contracts.Event{
-		contracts.DepositAccepted{}, contracts.WithdrawalRequested{}, contracts.WithdrawalFunded{},
-		contracts.WithdrawalClaimed{},
-		contracts.WithdrawalCancelled{}, contracts.WithdrawalExpired{}, contracts.NavUpdated{}, contracts.DepositsSwept{},
-		contracts.WithdrawalsSettled{},
-	} {
-		eventOf[e.Kind()] = e
-	}
-}
-
 // parser parses logs of any vault.
 var parser = bind.NewBoundContract(common.Address{}, *contracts.VaultABI(), nil, nil, nil)
 
@@ -46,7 +33,7 @@ func Decode(topics []common.Hash, data []byte) (contracts.Event, error) {
 	if err := parser.UnpackLogIntoMap(values, kind.String(), types.Log{Topics: topics, Data: data}); err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
-	out := reflect.New(reflect.TypeOf(eventOf[kind])).Elem()
+	out := reflect.New(reflect.TypeOf(kind.Zero())).Elem()
 	for i := range out.NumField() {
 		for name, value := range values {
 			if strings.EqualFold(name, out.Type().Field(i).Name) {

@@ -3,9 +3,9 @@ package contracts
 import (
 	"fmt"
 	"math/big"
+	"reflect"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // Kind names an event of a reference vault.
@@ -26,66 +26,34 @@ const (
 	kindCount
 )
 
-// layout is the layout of the logs of one kind.
-type layout struct {
-	name      string // the Solidity event name
-	arguments string // the Solidity types of all arguments, in order
-	topics    int    // the signature and the indexed arguments
-	words     int    // 32-byte words of data
-	topic     common.Hash
+// events has an event of each kind. An event's type has the Solidity name, and its fields are the arguments in order.
+var events = [kindCount]Event{
+	KindDepositAccepted: DepositAccepted{}, KindWithdrawalRequested: WithdrawalRequested{},
+	KindWithdrawalFunded: WithdrawalFunded{}, KindWithdrawalClaimed: WithdrawalClaimed{},
+	KindWithdrawalCancelled: WithdrawalCancelled{}, KindWithdrawalExpired: WithdrawalExpired{},
+	KindNavUpdated: NavUpdated{}, KindDepositsSwept: DepositsSwept{}, KindWithdrawalsSettled: WithdrawalsSettled{},
 }
 
-var layouts = [kindCount]layout{
-	KindUnknown:             {name: "Unknown"},
-	KindDepositAccepted:     event("DepositAccepted", "uint256,address,uint32,address,uint256,uint256", 4, 3),
-	KindWithdrawalRequested: event("WithdrawalRequested", "uint256,address,uint32,address,uint256,uint256,uint64", 4, 4),
-	KindWithdrawalFunded:    event("WithdrawalFunded", "uint256,address,uint256,uint256,uint256", 4, 2),
-	KindWithdrawalClaimed:   event("WithdrawalClaimed", "uint256,address,address,uint256,uint256", 4, 2),
-	KindWithdrawalCancelled: event("WithdrawalCancelled", "uint256,address,uint256", 3, 1),
-	KindWithdrawalExpired:   event("WithdrawalExpired", "uint256,address,uint256", 3, 1),
-	KindNavUpdated:          event("NavUpdated", "uint256,address,uint256,uint256,uint256", 3, 3),
-	KindDepositsSwept:       event("DepositsSwept", "uint256,address,uint256,uint256,uint256", 3, 3),
-	KindWithdrawalsSettled:  event("WithdrawalsSettled", "uint256,address,uint256,uint256,uint256,uint256", 3, 4),
-}
-
-func event(name, arguments string, topics, words int) layout {
-	signature := name + "(" + arguments + ")"
-	return layout{name, arguments, topics, words, crypto.Keccak256Hash([]byte(signature))}
-}
-
-// kinds maps first topics to kinds.
-var kinds = func() map[common.Hash]Kind {
-	m := make(map[common.Hash]Kind, kindCount)
-	for k := KindUnknown + 1; k < kindCount; k++ {
-		m[layouts[k].topic] = k
-	}
-	return m
-}()
+// Zero returns the event of a kind with the zero values of its fields; nil for KindUnknown.
+func (k Kind) Zero() Event { return events[k] }
 
 // String returns the Solidity event name, and "Unknown" for KindUnknown.
 func (k Kind) String() string {
-	if k >= kindCount {
+	switch {
+	case k >= kindCount:
 		return fmt.Sprintf("Kind(%d)", uint8(k))
+	case k == KindUnknown:
+		return "Unknown"
 	}
-	return layouts[k].name
+	return reflect.TypeOf(k.Zero()).Name()
 }
 
 // Signature returns the Solidity signature whose Keccak-256 hash is the first topic, such as
 // "WithdrawalExpired(uint256,address,uint256)". It is empty for KindUnknown.
-func (k Kind) Signature() string {
-	if k == KindUnknown || k >= kindCount {
-		return ""
-	}
-	return layouts[k].name + "(" + layouts[k].arguments + ")"
-}
+func (k Kind) Signature() string { return VaultABI().Events[k.String()].Sig }
 
 // Topic returns the first topic of every log of this kind, and the zero hash for KindUnknown.
-func (k Kind) Topic() common.Hash {
-	if k >= kindCount {
-		return common.Hash{}
-	}
-	return layouts[k].topic
-}
+func (k Kind) Topic() common.Hash { return VaultABI().Events[k.String()].ID }
 
 // Kinds lists all kinds but KindUnknown, in the order of their constants.
 func Kinds() []Kind {
@@ -97,7 +65,14 @@ func Kinds() []Kind {
 }
 
 // KindOf returns the kind of a log by its first topic, without checking the rest of the log.
-func KindOf(topic common.Hash) Kind { return kinds[topic] }
+func KindOf(topic common.Hash) Kind {
+	for k := KindUnknown + 1; k < kindCount; k++ {
+		if k.Topic() == topic {
+			return k
+		}
+	}
+	return KindUnknown
+}
 
 // Event is one fact about a vault: one of the structs below, by value.
 //
@@ -105,7 +80,6 @@ func KindOf(topic common.Hash) Kind { return kinds[topic] }
 // seconds.
 type Event interface {
 	Kind() Kind
-	arguments(*writer)
 }
 
 // DepositAccepted is a deposit: assets came in, and shares were minted to the owner.

@@ -18,18 +18,13 @@ type Capabilities struct {
 }
 
 // Capabilities returns the capabilities of all mappings of the vault, including those for blocks before an upgrade.
-func (d *Description) Capabilities() (c Capabilities) {
-	c.NAV = d.Samples()
-	for m, rule := range d.rules() {
-		for _, e := range rule.effects {
-			fields := e.has
-			if rule.with != nil && d.has(m, rule.with.role) {
-				fields |= rule.with.has
-			}
-			c.add(e.kind, fields)
-		}
+func (d *Description) Capabilities() Capabilities {
+	return Capabilities{
+		Deposits: d.Emits(Deposit), Sweeps: d.Emits(Sweep), Queue: d.Emits(Requested), Settlement: d.Emits(Funded),
+		Expiry:   d.Emits(Expired) || d.emitsWith(Requested, Expires),
+		Partners: d.emitsWith(Deposit, Partner|Attribution) || d.emitsWith(Requested, Partner|Attribution),
+		NAV:      d.Samples() || d.Emits(Valuation),
 	}
-	return c
 }
 
 // Kinds returns the names of the events that have an effect, of all mappings of the vault and in their order.
@@ -59,29 +54,6 @@ func (d *Description) rules() iter.Seq2[*Mapping, *rule] {
 // has reports whether the vault has the source of a mapping's role.
 func (d *Description) has(m *Mapping, role uint8) bool {
 	return slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Role == m.Roles[role].Name })
-}
-
-func (c *Capabilities) add(kind Kind, fields Fields) {
-	switch kind {
-	case Deposit:
-		c.Deposits = true
-	case Sweep:
-		c.Sweeps = true
-	case Requested:
-		c.Queue = true
-	case Funded:
-		c.Settlement = true
-	case Expired:
-		c.Expiry = true
-	case Valuation:
-		c.NAV = true
-	}
-	if kind == Requested && fields&Expires != 0 {
-		c.Expiry = true
-	}
-	if (kind == Deposit || kind == Requested) && fields&(Partner|Attribution) != 0 {
-		c.Partners = true
-	}
 }
 
 // Single is which numbers of a vault follow from single logs.
@@ -125,10 +97,19 @@ func (d *Description) Lacks(kind Kind, field Fields) bool {
 }
 
 // Emits reports whether a rule for a source that the vault has emits an effect of a kind.
-func (d *Description) Emits(kind Kind) bool {
-	for _, rule := range d.rules() {
-		if slices.ContainsFunc(rule.effects, func(e emission) bool { return e.kind == kind }) {
-			return true
+func (d *Description) Emits(kind Kind) bool { return d.emitsWith(kind, 0) }
+
+// emitsWith is Emits for effects that can have one of some fields; 0: whatever fields they have.
+func (d *Description) emitsWith(kind Kind, fields Fields) bool {
+	for m, rule := range d.rules() {
+		for _, e := range rule.effects {
+			has := e.has
+			if rule.with != nil && d.has(m, rule.with.role) {
+				has |= rule.with.has
+			}
+			if e.kind == kind && (fields == 0 || has&fields != 0) {
+				return true
+			}
 		}
 	}
 	return false
