@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -112,7 +113,7 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.From > cmd.To {
 		return cli.Usage.With(fmt.Errorf("--from is %d and must not be after --to, %d", cmd.From, cmd.To))
 	}
-	t, err := cmd.vault(s)
+	t, err := cmd.trial(s)
 	if err != nil {
 		return err
 	}
@@ -134,68 +135,67 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 // maxUnknown limits how many unknown topics are counted apart.
 const maxUnknown = 100_000
 
-// vault compiles the mapping, and returns a trial of it without a node.
-func (cmd mappingTryCmd) vault(s *cli.Streams) (*trial, error) {
-	t := &trial{limit: cmd.Limit, sources: map[common.Address]uint8{}, keys: map[uint64]*triedRequest{},
-		ids: map[common.Hash]*triedRequest{}, lines: map[common.Address]*mapping.Amount{}}
-	t.tried = tried{From: cmd.From, To: cmd.To, Effects: map[string]int{}, Without: map[string]int{},
-		Undeclared: map[string]int{}, Unknown: map[string]int{}, NoRequest: map[string]int{}, Repeated: map[string]int{},
-		Parts: map[string]int{}, First: []triedEffect{}, Faults: []triedQuarantined{}}
+// trial compiles the mapping, and returns a trial of it without a node.
+func (cmd mappingTryCmd) trial(s *cli.Streams) (*trial, error) {
 	m, d, err := cli.Mapping(s.Err, cmd.Mapping)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if d != nil {
-		if len(cmd.Address) > 0 {
-			return nil, cli.Usage.With(fmt.Errorf("%s has the addresses of its sources: omit --address", cmd.Mapping))
+	case d == nil:
+		if d, err = cmd.describe(s, m); err != nil {
+			return nil, err
 		}
-		for i, source := range d.Sources {
-			t.sources[source.Address] = uint8(i)
-		}
-		t.vault = d.Compile()
-		t.described = &mapping.Sources{Vault: t.vault, Description: d}
-		return t, nil
+	case len(cmd.Address) > 0:
+		return nil, cli.Usage.With(fmt.Errorf("%s has the addresses of its sources: omit --address", cmd.Mapping))
 	}
+	return &trial{limit: cmd.Limit, vault: &mapping.Sources{Vault: d.Compile(), Description: d},
+		keys: map[uint64]*triedRequest{}, ids: map[common.Hash]*triedRequest{}, lines: map[common.Address]*mapping.Amount{},
+		tried: tried{From: cmd.From, To: cmd.To, Effects: map[string]int{}, Without: map[string]int{},
+			Undeclared: map[string]int{}, Unknown: map[string]int{}, NoRequest: map[string]int{},
+			Repeated: map[string]int{}, Parts: map[string]int{}, First: []triedEffect{}, Faults: []triedQuarantined{}}}, nil
+}
+
+// describe returns the vault with a mapping in all blocks whose contracts are those of --address.
+func (cmd mappingTryCmd) describe(s *cli.Streams, m *mapping.Mapping) (*mapping.Description, error) {
+	d := &mapping.Description{Ranges: []mapping.Range{{To: math.MaxUint64, Mapping: m}}}
 	for _, given := range cmd.Address {
 		name, text, ok := strings.Cut(given, "=")
 		if !ok {
 			name, text = "vault", given
 		}
-		role, known := m.Role(name)
-		if !known {
+		source := mapping.Source{Role: name, Address: common.HexToAddress(text)}
+		same := func(other mapping.Source) bool { return other.Role == name || other.Address == source.Address }
+		if _, known := m.Role(name); !known {
 			return nil, cli.Usage.With(fmt.Errorf("--address is %q, and the mapping has no source %q", given, name))
 		}
 		if !common.IsHexAddress(text) {
 			return nil, cli.Usage.With(fmt.Errorf("--address is %q and must be an address: 0x and 40 hex digits", given))
 		}
-		address := common.HexToAddress(text)
-		if _, twice := t.sources[address]; twice {
-			return nil, cli.Usage.With(fmt.Errorf("--address gives %s twice, and a contract is one source of a vault", address))
+		if slices.ContainsFunc(d.Sources, same) {
+			return nil, cli.Usage.With(fmt.Errorf("--address gives %s or the source %q twice, and a contract is one source of a "+
+				"vault", source.Address, name))
 		}
-		t.sources[address] = role
+		d.Sources = append(d.Sources, source)
 	}
-	if len(t.sources) == 0 {
+	if len(d.Sources) == 0 {
 		return nil, cli.Usage.With(errors.New("there is no contract to read: pass its address as --address"))
 	}
-	for i, role := range m.Roles {
-		if !role.Optional && !slices.Contains(slices.Collect(maps.Values(t.sources)), uint8(i)) {
+	for _, role := range m.Roles {
+		named := func(source mapping.Source) bool { return source.Role == role.Name }
+		if !role.Optional && !slices.ContainsFunc(d.Sources, named) {
 			cli.Fprintf(s.Err, "navlog: warning: the mapping requires a source %q, and no --address names it: the effects of "+
 				"its logs are missing, and so are those that need them\n", role.Name)
 		}
 	}
-	t.vault = m.Compile()
-	return t, nil
+	return d, nil
 }
 
 // trial maps logs and counts the results.
 type trial struct {
 	tried
-	node    *ethclient.Client
-	vault   *mapping.Vault
-	sources map[common.Address]uint8
-	// described selects the vault's logs in contracts that several vaults share; nil for a mapping, which has no filters.
-	described *mapping.Sources
-	limit     int
+	node  *ethclient.Client
+	vault *mapping.Sources
+	limit int
 	// keys and ids are those of the requests so far. lines are the shares of each owner's requests, if claims name no
 	// request.
 	keys  map[uint64]*triedRequest
@@ -209,8 +209,7 @@ type triedRequest struct {
 }
 
 func (t *trial) run(ctx context.Context, progress func(done uint64)) error {
-	addresses := slices.SortedFunc(maps.Keys(t.sources), func(a, b common.Address) int { return a.Cmp(b) })
-	return cli.ReadLogs(ctx, t.node, addresses, t.From, t.To, func(logs []types.Log, to uint64) error {
+	return cli.ReadLogs(ctx, t.node, t.vault.Addresses(), t.From, t.To, func(logs []types.Log, to uint64) error {
 		progress(to - t.From + 1)
 		return t.add(ctx, logs)
 	})
@@ -218,8 +217,7 @@ func (t *trial) run(ctx context.Context, progress func(done uint64)) error {
 
 // add maps logs, one transaction at a time.
 func (t *trial) add(ctx context.Context, logs []types.Log) error {
-	logs = slices.DeleteFunc(logs,
-		func(l types.Log) bool { return t.described != nil && !t.described.TakesLog(l.Address, l.Topics) })
+	logs = slices.DeleteFunc(logs, func(l types.Log) bool { return !t.vault.TakesLog(l.Address, l.Topics) })
 	for _, tx := range cli.Transactions(logs) {
 		seconds := tx[0].BlockTimestamp
 		if seconds == 0 { // an older node does not send it
@@ -238,7 +236,8 @@ func (t *trial) transaction(logs []types.Log, seconds uint64) {
 	tx := make([]mapping.Log, len(logs))
 	for i := range logs {
 		l := &logs[i]
-		tx[i] = mapping.Log{Role: t.sources[l.Address], Place: mapping.Place(l.BlockNumber, uint32(l.Index)), Time: seconds,
+		role, _ := t.vault.Role(l.Address)
+		tx[i] = mapping.Log{Role: role, Place: mapping.Place(l.BlockNumber, uint32(l.Index)), Time: seconds,
 			Topics: l.Topics, Data: l.Data}
 	}
 	at := func(i uint32) triedLog {

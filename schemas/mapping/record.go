@@ -232,13 +232,19 @@ func hashOf(v *event.Vault) common.Hash {
 // mappings, aliases and NavDigits.
 func SameMapping(a, b *event.Vault) bool { return hashOf(a) == hashOf(b) }
 
-func reference(address common.Address) *Sources {
-	m := referenceMapping()
-	return &Sources{Reference(), address, &Description{
-		Sources: []Source{{Role: "vault", Address: address}},
-		Ranges:  []Range{{To: math.MaxUint64, Mapping: m}},
-	}, common.Hash{}}
+// VaultOnly returns the sources of vaults whose only contract is the vault itself, with this mapping in all blocks.
+func (m *Mapping) VaultOnly() func(vault common.Address) *Sources {
+	ranges := []Range{{To: math.MaxUint64, Mapping: m}}
+	compiled := (&Description{Sources: []Source{{Role: "vault"}}, Ranges: ranges}).Compile()
+	return func(vault common.Address) *Sources {
+		return &Sources{Vault: compiled, Address: vault,
+			Description: &Description{Sources: []Source{{Role: "vault", Address: vault}}, Ranges: ranges}}
+	}
 }
+
+var referenceVaults = sync.OnceValue(func() func(common.Address) *Sources { return referenceMapping().VaultOnly() })
+
+func reference(vault common.Address) *Sources { return referenceVaults()(vault) }
 
 // Matches reports whether a vault record has these contracts, mappings, aliases and NavDigits.
 func (s *Sources) Matches(v *event.Vault) bool { return s.Hash == hashOf(v) }

@@ -1,7 +1,6 @@
 package statement
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,11 +210,8 @@ func (r *rebuilding) blocks(from, to uint64) (first, last uint64, err error) {
 	return first, next - 1, nil
 }
 
-// maxBlocks is the widest block range of one request to a node.
-const maxBlocks = 10_000
-
-// events writes the events of a block range. It halves a range that a node rejects. It
-// requests the logs of all contracts, but only the partner's, whose id both events index.
+// events writes the events of a block range. It requests the logs of all contracts, but only the partner's, whose id
+// both events index.
 func (r *rebuilding) events(w *Writer, first, last uint64) error {
 	if first > last {
 		return nil
@@ -223,25 +219,16 @@ func (r *rebuilding) events(w *Writer, first, last uint64) error {
 	kinds := []common.Hash{contracts.KindDepositAccepted.Topic(), contracts.KindWithdrawalRequested.Topic()}
 	partner := common.BigToHash(new(big.Int).SetUint64(uint64(r.header.PartnerID)))
 	topics := [][]common.Hash{kinds, nil, nil, {partner}}
-	for at, width := first, uint64(maxBlocks); at <= last; {
-		end := min(last, at+width-1)
-		logs, err := r.logs(at, end, topics)
-		if err != nil && width > 1 && r.ctx.Err() == nil {
-			width /= 2
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("read the logs of blocks %d to %d from the node: %w", at, end, err)
-		}
+	read := func(from, to uint64) ([]types.Log, error) { return r.logs(from, to, topics) }
+	return contracts.ReadInRanges(r.ctx, first, last, read, func(logs []types.Log, _, to uint64) error {
 		if err := r.add(w, logs); err != nil {
 			return err
 		}
 		if r.progress != nil {
-			r.progress(end-first+1, last-first+1)
+			r.progress(to-first+1, last-first+1)
 		}
-		at, width = end+1, min(2*width, maxBlocks)
-	}
-	return nil
+		return nil
+	})
 }
 
 // logs reads the partner's logs in the form of the reference contracts, and all of the vaults with another mapping.
@@ -258,16 +245,10 @@ func (r *rebuilding) logs(from, to uint64, topics [][]common.Hash) ([]types.Log,
 }
 
 func (r *rebuilding) add(w *Writer, logs []types.Log) error {
-	slices.SortFunc(logs, func(a, b types.Log) int {
-		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
-	})
 	var events []placed
 	var others []*event.Log // of vaults with another mapping than the reference
 	for i := range logs {
 		l := &logs[i]
-		if l.Removed {
-			continue
-		}
 		t, err := r.time(l.BlockNumber)
 		if err != nil {
 			return err

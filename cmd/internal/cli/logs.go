@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/big"
@@ -11,6 +10,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
+
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
 // NodeFlags name the node of the commands for authors of mappings.
@@ -24,46 +25,24 @@ func (f NodeFlags) Dial(ctx context.Context) (*ethclient.Client, string, error) 
 	return Node{RPC: f.RPC, File: f.RPCFile, Variable: "NAVLOG_MAPPING_RPC"}.Dial(ctx)
 }
 
-// widestTry is the number of blocks in one request for logs, until the node rejects it. Many providers allow this many.
-const widestTry = 10_000
-
-// ReadLogs reads the logs of contracts, in shorter ranges if the node rejects one. It calls visit for each range, with
+// ReadLogs reads the logs of emitters, in shorter ranges if the node rejects one. It calls visit for each range, with
 // the logs in the order of the chain and the last block of the range.
-func ReadLogs(ctx context.Context, node *ethclient.Client, contracts []common.Address, from, to uint64,
+func ReadLogs(ctx context.Context, node *ethclient.Client, emitters []common.Address, from, to uint64,
 	visit func(logs []types.Log, to uint64) error) error {
-	for at, width := from, uint64(widestTry); ; {
-		end := to
-		if end-at >= width {
-			end = at + width - 1
-		}
-		logs, err := node.FilterLogs(ctx, ethereum.FilterQuery{Addresses: contracts,
-			FromBlock: new(big.Int).SetUint64(at), ToBlock: new(big.Int).SetUint64(end)})
-		if err != nil && width > 1 && ctx.Err() == nil {
-			width /= 2
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("request the logs of blocks %d to %d from the node: %w", at, end, err)
-		}
-		logs = slices.DeleteFunc(logs, func(l types.Log) bool { return l.Removed })
+	read := func(from, to uint64) ([]types.Log, error) {
+		return node.FilterLogs(ctx, ethereum.FilterQuery{Addresses: emitters,
+			FromBlock: new(big.Int).SetUint64(from), ToBlock: new(big.Int).SetUint64(to)})
+	}
+	return contracts.ReadInRanges(ctx, from, to, read, func(logs []types.Log, from, to uint64) error {
 		for _, l := range logs {
-			if !slices.Contains(contracts, l.Address) || l.BlockNumber < at || l.BlockNumber > end || l.Index >= 1<<24 {
+			if !slices.Contains(emitters, l.Address) || l.BlockNumber < from || l.BlockNumber > to || l.Index >= 1<<24 {
 				return fmt.Errorf("the request was for the logs of blocks %d to %d, but the node returned log %d of block %d, "+
 					"of contract %s",
-					at, end, l.Index, l.BlockNumber, l.Address)
+					from, to, l.Index, l.BlockNumber, l.Address)
 			}
 		}
-		slices.SortStableFunc(logs, func(a, b types.Log) int {
-			return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
-		})
-		if err := visit(logs, end); err != nil {
-			return err
-		}
-		if end == to {
-			return nil
-		}
-		at, width = end+1, min(2*width, widestTry)
-	}
+		return visit(logs, to)
+	})
 }
 
 // Transactions splits logs, which are in the order of the chain, by their transactions.

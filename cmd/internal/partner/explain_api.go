@@ -11,11 +11,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/schemas/client"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // explanation is the state of explaining one number.
@@ -26,9 +28,9 @@ type explanation struct {
 	of     string // path of the response with the number
 	field  string
 	unit   unit
-	node   *ethclient.Client // the reader's own; may be nil
-	mapped *mapped           // how the logs of vaults are mapped; nil without proofs
-	titled bool              // whether the headings of the table are printed
+	node   *ethclient.Client                           // the reader's own; may be nil
+	mapped func(vault common.Address) *mapping.Sources // how the logs of vaults are mapped; nil without proofs
+	titled bool                                        // whether the headings of the table are printed
 	report func(what string, done, of uint64)
 }
 

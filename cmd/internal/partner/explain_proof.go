@@ -39,7 +39,7 @@ type explainedProof struct {
 type prover struct {
 	of, field, operation string
 	asOf                 *big.Int // the block of the number
-	mapped               *mapped
+	mapped               func(vault common.Address) *mapping.Sources
 	counted              map[common.Address]bool // for numbers that count users
 	node                 *ethclient.Client       // nil: the reader compares the hashes
 	rpc                  string
@@ -101,23 +101,23 @@ func (p *prover) proof(ctx context.Context, e *explainedEvent, proven *int64) (s
 // whose matches the address in the path of a number: of a user, or of a vault.
 var whose = regexp.MustCompile(`(users)?/(0x[0-9a-fA-F]{40})`)
 
-// read maps a proven log with the other logs of its transaction, which can complete it.
-func (p *prover) read(
-	vault common.Address, header *types.Header, tx []*types.Log, proven int,
+// readProven maps a proven log with the other logs of its transaction, which can complete it.
+func readProven(
+	of *mapping.Sources, header *types.Header, tx []*types.Log, proven int,
 ) (known *mapping.Event, effects []mapping.Effect, failed error) {
 	var logs []mapping.Log
 	target := 0
 	for i, l := range tx {
-		role, ours := p.mapped.role(vault, l)
+		role, _ := of.Role(l.Address)
 		if i == proven {
 			target = len(logs)
 		}
-		if ours || i == proven {
+		if i == proven || of.TakesLog(l.Address, l.Topics) {
 			logs = append(logs, mapping.Log{Role: role, Place: mapping.Place(header.Number.Uint64(), uint32(l.Index)),
 				Time: header.Time, Topics: l.Topics, Data: l.Data})
 		}
 	}
-	all, err := p.mapped.vault.Map(logs, nil)
+	all, err := of.Map(logs, nil)
 	for _, e := range all {
 		if e.Log == uint32(target) {
 			effects = append(effects, e)
@@ -129,14 +129,14 @@ func (p *prover) read(
 			failed = fault
 		}
 	}
-	return p.mapped.vault.Event(&logs[target]), effects, failed
+	return of.Event(&logs[target]), effects, failed
 }
 
 // differs describes how a proven log contradicts the API; empty if it does not. tx are the logs of its transaction.
 func (p *prover) differs(e *explainedEvent, header *types.Header, tx []*types.Log) string {
 	vault, l := common.HexToAddress(e.VaultAddress), tx[e.Proof.LogInReceipt]
-	_, ours := p.mapped.role(vault, l)
-	known, effects, failed := p.read(vault, header, tx, e.Proof.LogInReceipt)
+	of := p.mapped(vault)
+	known, effects, failed := readProven(of, header, tx, e.Proof.LogInReceipt)
 	at := slices.IndexFunc(effects, func(e mapping.Effect) bool { return slices.Contains(kindsOf(p.field), e.Kind) })
 	switch {
 	case failed != nil:
@@ -147,7 +147,7 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, tx []*types.Lo
 		return fmt.Sprintf("a %s does not affect the number", e.Kind)
 	case header.Number.Cmp(p.asOf) > 0:
 		return fmt.Sprintf("it is in block %s, but the number is as of block %s", header.Number, p.asOf)
-	case !ours:
+	case !of.TakesLog(l.Address, l.Topics):
 		return fmt.Sprintf("the log is of %s, but the API says that it is of %s", l.Address, e.VaultAddress)
 	}
 	decoded := &effects[at]
@@ -222,34 +222,16 @@ func (p *prover) compared(ctx context.Context, e *explainedEvent) (why string, f
 	return "", nil, nil
 }
 
-// mapped is how the logs of vaults are mapped: by a mapping, in which the vault itself is the source "vault", or by the
-// description of one vault.
-type mapped struct {
-	vault     *mapping.Vault
-	described *mapping.Sources // nil for a mapping
-	itself    uint8
-}
-
-// mappedBy reads a mapping or a description.
-func mappedBy(s *cli.Streams, name string) (*mapped, error) {
+// mappedBy returns how the logs of a vault are mapped: by a mapping, in which the vault itself is the source "vault", or
+// by the description of one vault.
+func mappedBy(s *cli.Streams, name string) (func(vault common.Address) *mapping.Sources, error) {
 	m, d, err := cli.Mapping(s.Err, name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case m != nil:
+		return m.VaultOnly(), nil
 	}
-	if m != nil {
-		role, _ := m.Role("vault")
-		return &mapped{vault: m.Compile(), itself: role}, nil
-	}
-	v := d.Compile()
-	return &mapped{vault: v, described: &mapping.Sources{Vault: v, Description: d}}, nil
-}
-
-// role returns which source of a vault emitted a log, and whether the log is the vault's: a contract that several
-// vaults share also emits logs of the others.
-func (m *mapped) role(vault common.Address, l *types.Log) (role uint8, ours bool) {
-	if m.described == nil {
-		return m.itself, vault == l.Address
-	}
-	role, _ = m.described.Role(l.Address)
-	return role, m.described.TakesLog(l.Address, l.Topics)
+	described := &mapping.Sources{Vault: d.Compile(), Description: d}
+	return func(common.Address) *mapping.Sources { return described }, nil
 }

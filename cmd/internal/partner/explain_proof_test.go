@@ -146,7 +146,7 @@ func TestProofOfCompanions(t *testing.T) {
 		"the log does not have the layout of an event: RequestFulfilled: the transaction has no companion for it: Withdraw": {"99", []*types.Log{&elsewhere, fulfilled}},
 	} {
 		p := prover{of: "/api/v1/users/" + readtest.Alice.Hex(), field: "/totalWithdrawn", operation: "sum",
-			asOf: big.NewInt(9), mapped: &mapped{vault: m.Compile()}}
+			asOf: big.NewInt(9), mapped: m.VaultOnly()}
 		e := &explainedEvent{Proof: &explainedProof{Proof: chainproof.Proof{LogInReceipt: 1}}}
 		e.VaultAddress, e.Kind, e.Change = readtest.VaultA.Hex(), "RequestFulfilled", c.change
 		if got := p.differs(e, &types.Header{Number: big.NewInt(8)}, c.tx); got != want {
@@ -159,17 +159,16 @@ func TestProofOfCompanions(t *testing.T) {
 // vault's.
 func TestLogOfASharedContract(t *testing.T) {
 	gate, own, another := common.Address{7}, common.Hash{1}, common.Hash{2}
-	m := &mapped{described: &mapping.Sources{Description: &mapping.Description{Sources: []mapping.Source{
+	m := &mapping.Sources{Description: &mapping.Description{Sources: []mapping.Source{
 		{Role: "vault", Address: readtest.VaultA},
 		{Role: "gate", Address: gate, Filters: []mapping.Filter{{Topic: 1, Value: own}}},
-	}}}}
+	}}}
 	for _, c := range []struct {
 		contract common.Address
 		vault    common.Hash
 		want     bool
 	}{{gate, own, true}, {gate, another, false}, {readtest.VaultA, another, true}, {readtest.VaultB, own, false}} {
-		if _, got := m.role(readtest.VaultA,
-			&types.Log{Address: c.contract, Topics: []common.Hash{{9}, c.vault}}); got != c.want {
+		if got := m.TakesLog(c.contract, []common.Hash{{9}, c.vault}); got != c.want {
 			t.Errorf("a log of %s about %s is the vault's: %t", c.contract, c.vault, got)
 		}
 	}
