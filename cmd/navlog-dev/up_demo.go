@@ -31,9 +31,7 @@ func ensureSecretKey(file string) (string, error) {
 		return "", fmt.Errorf("read the key in %s: %w", file, err)
 	}
 	random := make([]byte, 32)
-	if _, err := rand.Read(random); err != nil {
-		return "", err
-	}
+	rand.Read(random)
 	key := base64.StdEncoding.EncodeToString(random)
 	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("keep the key in %s: %w", file, err)

@@ -85,16 +85,11 @@ func Parent(r *kgo.Record) string {
 // Decode decodes a record of chain.<chainID>.log. The error names the topic and the offset. Callers must not skip a
 // record that cannot be decoded, because everything after it would build on a hole.
 func Decode(chainID uint64, in *kgo.Record) (*event.Record, error) {
-	r := new(event.Record)
-	err := proto.Unmarshal(in.Value, r)
-	switch {
-	case err != nil:
-	case r.GetFact() == nil || r.GetSeq() == 0:
-		err = errNoFact
-	case r.GetChainId() != chainID:
-		err = fmt.Errorf("it is of chain %d, not %d", r.GetChainId(), chainID)
+	if _, err := Peek(chainID, in); err != nil {
+		return nil, err
 	}
-	if err != nil {
+	r := new(event.Record)
+	if err := proto.Unmarshal(in.Value, r); err != nil {
 		return nil, &CorruptError{Topic: in.Topic, Partition: in.Partition, Offset: in.Offset, Err: err}
 	}
 	return r, nil

@@ -382,13 +382,12 @@ func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
 	}
 	defer client.Close()
 	adm := kadm.NewClient(client)
-	topics := []string{LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID)}
-	written, err := listEnds(ctx, adm.ListEndOffsets, topics)
+	written, err := listEnds(ctx, adm.ListEndOffsets, Topics(chainID))
 	if err != nil {
 		return err
 	}
 	for {
-		committed, err := listEnds(ctx, adm.ListCommittedOffsets, topics)
+		committed, err := listEnds(ctx, adm.ListCommittedOffsets, Topics(chainID))
 		if err != nil || !behind(committed, written) {
 			return err
 		}

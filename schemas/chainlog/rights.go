@@ -80,7 +80,7 @@ func (r Right) showing() bool {
 func Rights(user string, chainID uint64) []Right {
 	log, cursor := LogTopic(chainID), CursorTopic(chainID)
 	referrals := []string{ReferralDeposits(chainID), ReferralWithdrawals(chainID)}
-	all := append([]string{log, cursor}, referrals...)
+	all := Topics(chainID)
 	var rights []Right
 	topics := func(operation kmsg.ACLOperation, names ...string) {
 		for _, name := range names {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -33,6 +31,11 @@ func ReferralWithdrawals(chainID uint64) string {
 	return fmt.Sprintf("chain.%d.referral.withdrawals", chainID)
 }
 
+// Topics returns all topics of a chain: the log, the cursor, and those of referrals.
+func Topics(chainID uint64) []string {
+	return []string{LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID)}
+}
+
 // Topology is how missing topics are created.
 type Topology struct {
 	// ReplicationFactor of new topics; 1 for a single broker, 3 in production.
@@ -46,16 +49,17 @@ type topic struct {
 	partitions int32
 	ordered    bool // exactly one partition; the referral topics may have any number
 	configs    map[string]string
-	// required is checked at every start, together with what unsafe checks; the other settings only apply to new topics.
-	required map[string]string
 }
+
+// required are the settings that are checked at every start if a topic has them, together with what unsafe checks; the
+// others only apply to new topics.
+var required = []string{"cleanup.policy", "retention.bytes", "retention.ms"}
 
 // maxMessageBytes is the broker's own default, which fits a batch of MaxBatchBytes.
 const maxMessageBytes = 1_048_588
 
 func topics(chainID uint64, t Topology) []topic {
 	minISR := strconv.Itoa(max(1, int(t.ReplicationFactor)-1))
-	forever := map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 	keep := func(name string, partitions int32, ordered bool) topic {
 		return topic{name, partitions, ordered, map[string]string{
 			"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1",
@@ -64,16 +68,15 @@ func topics(chainID uint64, t Topology) []topic {
 			// Records carry the block's time, which on a development chain may be far ahead; by
 			// default the broker rejects more than an hour.
 			"message.timestamp.after.max.ms": "9223372036854775807",
-		}, forever}
+		}}
 	}
-	compact := map[string]string{"cleanup.policy": "compact"}
 	return []topic{
 		keep(LogTopic(chainID), 1, true),
 		{CursorTopic(chainID), 1, true, map[string]string{
 			"cleanup.policy": "compact", "segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.1",
 			"min.insync.replicas": minISR, "unclean.leader.election.enable": "false",
 			"max.message.bytes": strconv.Itoa(maxMessageBytes),
-		}, compact},
+		}},
 		keep(ReferralDeposits(chainID), t.ReferralPartitions, false),
 		keep(ReferralWithdrawals(chainID), t.ReferralPartitions, false),
 	}
@@ -130,11 +133,7 @@ func ListTopics(ctx context.Context, adm *kadm.Client, names ...string) (kadm.To
 // CheckTopics checks the topics of a chain without creating any. For a missing topic the
 // error is kerr.UnknownTopicOrPartition.
 func CheckTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topology) error {
-	wanted := topics(chainID, t)
-	names := make([]string, len(wanted))
-	for i, w := range wanted {
-		names[i] = w.name
-	}
+	names := Topics(chainID)
 	details, err := ListTopics(ctx, adm, names...)
 	if err != nil {
 		return fmt.Errorf("list topics: %w", Explain(err))
@@ -144,7 +143,7 @@ func CheckTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topolo
 		return fmt.Errorf("read topic configurations: %w", Explain(err))
 	}
 	var faults []error
-	for _, w := range wanted {
+	for _, w := range topics(chainID, t) {
 		if err := details[w.name].Err; err != nil {
 			faults = append(faults, fmt.Errorf("look up topic %s: %w", w.name, Explain(err)))
 			continue
@@ -174,8 +173,8 @@ func (w topic) faults(detail kadm.TopicDetail, config kadm.ResourceConfig) (faul
 	for _, c := range config.Configs {
 		have[c.Key] = c.MaybeValue()
 	}
-	for _, key := range slices.Sorted(maps.Keys(w.required)) {
-		if want := w.required[key]; have[key] != want {
+	for _, key := range required {
+		if want, set := w.configs[key]; set && have[key] != want {
 			faults = append(
 				faults, w.fault(key, have[key], strconv.Quote(want), "or records that cannot be replaced would be deleted", want),
 			)
@@ -231,8 +230,7 @@ func replicas(detail kadm.TopicDetail) int {
 // SingleReplicas returns the topics of a chain with a single replica: a lost disk loses their
 // records. That is enough for development.
 func SingleReplicas(ctx context.Context, adm *kadm.Client, chainID uint64) ([]string, error) {
-	names := []string{LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID)}
-	details, err := Checked(ListTopics(ctx, adm, names...))
+	details, err := Checked(ListTopics(ctx, adm, Topics(chainID)...))
 	if err != nil {
 		return nil, fmt.Errorf("list topics: %w", err)
 	}

@@ -341,16 +341,13 @@ const (
 var AllSections = []Section{NeedChain, NeedKafka, NeedClickHouse, NeedPostgres, NeedProjections, NeedHTTP, NeedWebhooks,
 	NeedSecretKey}
 
-// Programs are the four programs, and Needs the sections that each program needs.
-var (
-	Programs = []string{"ingest", "project", "serve", "dispatch"}
-	Needs    = map[string][]Section{
-		"ingest":   {NeedChain, NeedKafka, NeedPostgres},
-		"project":  {NeedChainID, NeedKafka, NeedClickHouse, NeedPostgres, NeedProjections},
-		"serve":    {NeedChainID, NeedClickHouse, NeedPostgres, NeedHTTP},
-		"dispatch": {NeedChainID, NeedKafka, NeedPostgres, NeedWebhooks, NeedSecretKey},
-	}
-)
+// Needs are the sections that each of the four programs needs.
+var Needs = map[string][]Section{
+	"ingest":   {NeedChain, NeedKafka, NeedPostgres},
+	"project":  {NeedChainID, NeedKafka, NeedClickHouse, NeedPostgres, NeedProjections},
+	"serve":    {NeedChainID, NeedClickHouse, NeedPostgres, NeedHTTP},
+	"dispatch": {NeedChainID, NeedKafka, NeedPostgres, NeedWebhooks, NeedSecretKey},
+}
 
 // WasRead reports whether the file could be read. If not, the engines in c are only defaults, and Validate reports
 // nothing.
