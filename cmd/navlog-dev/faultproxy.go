@@ -35,7 +35,6 @@ func (faultproxyCmd) Help() string {
 		"time, so that two equal runs print equal lines."
 }
 
-// Run serves until ctx ends.
 func (cmd faultproxyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c := faultproxy.Config{
 		Seed: cmd.Seed, Upstreams: cmd.Upstream, Rate: cmd.Rate, Behind: cmd.Behind, Ahead: cmd.Ahead,

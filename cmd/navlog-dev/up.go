@@ -73,7 +73,6 @@ type up struct {
 	plays      []*devchain.Play
 }
 
-// Run starts everything, reports, and waits for a signal or a failure.
 func (cmd upCmd) Run(ctx context.Context, s *cli.Streams) (err error) {
 	screen := console.New(s.Err)
 	log := cmd.Logger(screen)

@@ -221,7 +221,6 @@ type auditRow struct {
 	Outcome   string    `json:"outcome"`
 }
 
-// Run lists the operators' changes, newest first.
 func (cmd auditCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		found, err := db.New(pool).ListAudit(ctx, db.ListAuditParams{PartnerID: cmd.Partner, Limit: cmd.Limit})

@@ -22,7 +22,6 @@ type ingestEstimateCmd struct {
 	Samples int `default:"10" range:"1 to 1000" help:"Number of ranges of the chain to sample: 1 to 1000."`
 }
 
-// Run estimates the cost of a backfill into a new log.
 func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Read(cmd.Flags, config.NeedChain)
 	if err != nil {

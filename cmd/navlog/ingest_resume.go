@@ -20,7 +20,6 @@ type ingestResumeCmd struct {
 	AcceptReorg bool `help:"Retract everything that is no longer in the chain, and continue with the chain. Without this flag, only show what would be retracted."`
 }
 
-// Run shows what continuing with the chain would retract, and does it if the flag is given.
 func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.ReadReaching(ctx, cmd.Flags, config.NeedChain, config.NeedKafka)
 	if err != nil {

@@ -301,7 +301,6 @@ type partnerRotateKeyCmd struct {
 	Test bool `help:"Issue a test key (nk_test_), for a development chain."`
 }
 
-// Run issues a key, and revokes the oldest one if there are more than two.
 func (cmd partnerRotateKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.issue(ctx, s, func(pool *pgxpool.Pool, _ config.Config) (registry.NewPartner, error) {
 		return registry.RotateKey(ctx, pool, registry.Author{Name: cmd.operator()}, cmd.ID, cmd.Test)
@@ -333,7 +332,6 @@ func (cmd partnerRevokeKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 type partnerResealCmd struct{ changeFlags }
 
-// Run encrypts with the newest key every secret that is encrypted with another one.
 func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		sealer, err := registry.ProvenSealer(ctx, pool, c.SecretKey)

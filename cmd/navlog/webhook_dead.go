@@ -119,7 +119,6 @@ type deadRetryCmd struct {
 	All  bool          `help:"All records that are not resolved."`
 }
 
-// Run requests a retry, waits for it, and prints the outcome.
 func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.All != (len(cmd.IDs) == 0) {
 		return cli.Usage.With(errors.New("name the dead records to retry: their ids, or --all"))

@@ -40,7 +40,6 @@ func NodeClient(transport http.RoundTripper) *http.Client {
 
 type bounded struct{ http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := b.RoundTripper.RoundTrip(r)
 	if err == nil {

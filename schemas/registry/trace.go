@@ -13,14 +13,12 @@ import (
 // into its first line, and neither SQL nor parameters.
 type tracer struct{}
 
-// TraceQueryStart starts the span.
 func (tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
 	ctx, span := telemetry.Child(ctx, telemetry.Client, queryName(q.SQL))
 	telemetry.Text(span, telemetry.Database, "postgresql")
 	return context.WithValue(ctx, spanKey{}, span)
 }
 
-// TraceQueryEnd ends the span.
 func (tracer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryEndData) {
 	if span, ok := ctx.Value(spanKey{}).(telemetry.Span); ok {
 		telemetry.End(span, q.Err)

@@ -49,7 +49,6 @@ type explainUserCmd struct {
 	Number  string `arg:"" help:"Name of the number in the response of the API."`
 }
 
-// Run explains a number of /users/{address}.
 func (cmd explainUserCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.explain(ctx, s, "/api/v1/users/"+cmd.Address, cmd.Number, "")
 }
@@ -60,7 +59,6 @@ type explainVaultCmd struct {
 	Number  string `arg:"" help:"Name of the number in the response of the API."`
 }
 
-// Run explains a number of /vaults/{address}.
 func (cmd explainVaultCmd) Run(ctx context.Context, s *cli.Streams) error {
 	number := cmd.Number
 	if number == "userCount" || number == "pendingWithdrawals" {
@@ -75,7 +73,6 @@ type explainSettlementCmd struct {
 	Number string `arg:"" help:"depositsToSweep/count or /totalAmount, withdrawalsToFund/count or /totalAmount."`
 }
 
-// Run explains a number of /settlement/summary.
 func (cmd explainSettlementCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.explain(ctx, s, "/api/v1/settlement/summary", cmd.Vault+"/"+cmd.Number, "")
 }
@@ -86,7 +83,6 @@ type explainPartnerCmd struct {
 	Number string `arg:"" help:"Name of the number in the response of the API."`
 }
 
-// Run explains a number of /partner/stats.
 func (cmd explainPartnerCmd) Run(ctx context.Context, s *cli.Streams) error {
 	key, err := cmd.key()
 	if err != nil {
