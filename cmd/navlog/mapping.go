@@ -172,8 +172,8 @@ func (cmd mappingTryCmd) describe(s *cli.Streams, m *mapping.Mapping) (*mapping.
 			return nil, cli.Usage.With(fmt.Errorf("--address is %q and must be an address: 0x and 40 hex digits", given))
 		}
 		if slices.ContainsFunc(d.Sources, same) {
-			return nil, cli.Usage.With(fmt.Errorf("--address gives %s or the source %q twice, and a contract is one source of a "+
-				"vault", source.Address, name))
+			return nil, cli.Usage.With(fmt.Errorf("--address gives %s or the source %q twice, and a contract is one source of "+
+				"a vault", source.Address, name))
 		}
 		d.Sources = append(d.Sources, source)
 	}

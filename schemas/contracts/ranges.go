@@ -12,7 +12,7 @@ import (
 // maxRange is the number of blocks in one request for logs, until the node rejects it. Many providers allow this many.
 const maxRange = 10_000
 
-// ReadInRanges reads the logs of blocks from first to last, both included, in ranges that are halved if a read fails. It
+// ReadInRanges reads the logs of blocks first to last, both included, in ranges that are halved if a read fails. It
 // calls visit for each range, with the logs in the order of the chain and without removed ones.
 func ReadInRanges(ctx context.Context, first, last uint64, read func(from, to uint64) ([]types.Log, error),
 	visit func(logs []types.Log, from, to uint64) error) error {

@@ -222,8 +222,8 @@ func (p *prover) compared(ctx context.Context, e *explainedEvent) (why string, f
 	return "", nil, nil
 }
 
-// mappedBy returns how the logs of a vault are mapped: by a mapping, in which the vault itself is the source "vault", or
-// by the description of one vault.
+// mappedBy returns how the logs of a vault are mapped: by a mapping, in which the vault itself is the source "vault",
+// or by the description of one vault.
 func mappedBy(s *cli.Streams, name string) (func(vault common.Address) *mapping.Sources, error) {
 	m, d, err := cli.Mapping(s.Err, name)
 	switch {
