@@ -425,6 +425,8 @@ func TestMappingTry(t *testing.T) {
 		append(blocks, "reference", "--address", "gate="+vault.Hex())...)
 	fails("twice, and a contract is one source", cli.Usage,
 		append(blocks, "reference", "--address", vault.Hex(), "--address", "vault="+vault.Hex())...)
+	fails("the source \"vault\" twice", cli.Usage,
+		append(blocks, "reference", "--address", vault.Hex(), "--address", common.Address{1}.Hex())...)
 	fails("must be an address", cli.Usage, append(blocks, "reference", "--address", "0x01")...)
 	fails("omit --address", cli.Usage, append(blocks, described, "--address", vault.Hex())...)
 	fails("must not be after", cli.Usage, "reference", "--from", "3", "--to", "2", "--rpc", node, "--address", vault.Hex())
