@@ -171,7 +171,7 @@ func count(
 func (d *deposit) json(p *ask.Pin, last uint64) depositJSON {
 	user := d.User.Hex()
 	sender := &user // mostly, and its checksum takes as long as the rest of the row
-	if d.Sender != d.User {
+	if d.Sender != d.User || d.User == (common.Address{}) {
 		sender = p.AddressOrNil(d.Vault, mapping.Deposit, d.Block, d.Sender)
 	}
 	address, name := p.Written(d.Vault)

@@ -20,6 +20,7 @@ type request struct {
 	Expires       uint64         `ch:"expires"`
 	Time          uint32         `ch:"ts"`
 	Tx            common.Hash    `ch:"hash"`
+	PricedBlock   uint64         `ch:"priced_block"`
 	FundedBlock   uint64         `ch:"funded_block"`
 	FundedTime    uint32         `ch:"funded_ts"`
 	FundedAssets  string         `ch:"funded_amount" sql:"toString(funded_assets)"`
@@ -79,7 +80,7 @@ func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 	address, name := p.Written(r.Vault)
 	user := r.User.Hex()
 	receiver := &user // mostly, and its checksum takes as long as the rest
-	if r.Receiver != r.User {
+	if r.Receiver != r.User || r.User == (common.Address{}) {
 		receiver = p.AddressOrNil(r.Vault, mapping.Requested, r.Block, r.Receiver)
 	}
 	none := "0"
@@ -118,9 +119,11 @@ func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 	return out
 }
 
-// worth is what the request was funded for or paid; nil if no log has it: neither the request nor its funding.
+// worth is what the request was funded for or paid; nil if no log has it: neither the request, nor its funding, nor a
+// price of its group.
 func (r *request) worth(p *ask.Pin, estimate *string, assets string) *string {
-	if assets == "0" && estimate == nil &&
+	priced := r.PricedBlock != 0 && r.PricedBlock <= p.Block
+	if assets == "0" && estimate == nil && !priced &&
 		(r.FundedBlock > p.Block || p.NumberOrNil(r.Vault, mapping.Funded, mapping.Assets, r.FundedBlock, assets) == nil) {
 		return nil
 	}

@@ -204,10 +204,7 @@ func (s *State) requestJSON(r *requestState) Object {
 		o["expiredAt"] = instant(r.ExpiresAt)
 	}
 	if r.until != nil { // no log says who is paid, what the shares are worth, and what a claim paid for which request
-		o["assetsEstimate"] = nil
-		if r.Owner != (common.Address{}) {
-			o["receiverAddress"] = nil
-		}
+		o["assetsEstimate"], o["receiverAddress"] = nil, nil
 		if r.claimedAt != 0 {
 			o["assetsClaimed"] = nil
 		}
