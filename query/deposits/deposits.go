@@ -23,6 +23,8 @@ var (
 	sqlOwner string
 	//go:embed vault.sql
 	sqlVault string
+	//go:embed chain.sql
+	sqlChain string
 	//go:embed voided.sql
 	sqlVoided string
 )
@@ -86,6 +88,7 @@ func newPage(list, sql string) *ask.Page[ofList, deposit] {
 var (
 	userPage    = newPage("user_events", sqlOwner)
 	vaultPage   = newPage("vault_events", sqlVault).Long()
+	chainPage   = ask.NewPage[ofList, deposit]("vault_events", sqlChain, ask.NewestFirst).Long()
 	partnerPage = newPage("partner_events", sqlOwner).Long()
 	voidedLater = ask.New[ofVoided, voided](sqlVoided)
 )
@@ -111,7 +114,8 @@ func OfUser(r *serve.Request) (*serve.Answer, error) {
 	})
 }
 
-// OfVault returns a page of a vault's deposits, newest first, in the order of the vault's numbers.
+// OfVault returns a page of a vault's deposits, newest first: in the order of their numbers, if these grow along the
+// chain, because the list is in that order.
 func OfVault(r *serve.Request) (*serve.Answer, error) {
 	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
 	return r.WithVault(vault, func(ctx context.Context, p *ask.Pin, v *state.Vault) (*serve.Answer, error) {
@@ -119,7 +123,11 @@ func OfVault(r *serve.Request) (*serve.Answer, error) {
 		if args.Blocks, err = p.Blocks(ctx, span.From, span.To); err != nil {
 			return nil, err
 		}
-		return list(ctx, r, p, page, vaultPage, args, func() (int64, error) {
+		question := vaultPage
+		if !v.Mapped.Description.OneNumbering(mapping.Deposit) {
+			question = chainPage
+		}
+		return list(ctx, r, p, page, question, args, func() (int64, error) {
 			var scopes []common.Address
 			if !v.Mapped.Description.Single().Deposits {
 				scopes = []common.Address{{}}

@@ -14,6 +14,7 @@ import (
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 var (
@@ -23,6 +24,8 @@ var (
 	sqlUserCount string
 	//go:embed vault.sql
 	sqlVault string
+	//go:embed chain.sql
+	sqlChain string
 	//go:embed queue.sql
 	sqlQueue string
 	//go:embed queue_past.sql
@@ -57,6 +60,7 @@ var (
 	userPage  = ask.NewPage[ofUser, request]("user_requests", sqlUser, ask.NewestFirst).Deep()
 	userCount = ask.New[ofUser, counted](sqlUserCount)
 	vaultPage = ask.NewPage[ofVault, request]("requests", sqlVault, ask.NewestFirst).Deep().Long()
+	chainPage = ask.NewPage[ofVault, request]("requests", sqlChain, ask.NewestFirst).Long()
 	// A request that a later unit closes is missing from the list of open ones, so the page is only valid for
 	// the newest block.
 	queuePage     = ask.NewPage[inQueue, request]("queue", sqlQueue, ask.OldestFirst).Newest().Deep().Long()
@@ -84,15 +88,20 @@ func OfUser(r *serve.Request) (*serve.Answer, error) {
 	})
 }
 
-// OfVault returns a page of a vault's requests, newest first, in the order of the vault's numbers.
+// OfVault returns a page of a vault's requests, newest first: in the order of their numbers, if these grow along the
+// chain, because the list is in that order.
 func OfVault(r *serve.Request) (*serve.Answer, error) {
 	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
-	return r.WithVault(vault, func(ctx context.Context, p *ask.Pin, _ *state.Vault) (*serve.Answer, error) {
+	return r.WithVault(vault, func(ctx context.Context, p *ask.Pin, v *state.Vault) (*serve.Answer, error) {
 		args, err := ofVault{Vault: vault}, error(nil)
 		if args.Blocks, err = p.Blocks(ctx, span.From, span.To); err != nil {
 			return nil, err
 		}
-		return list(ctx, r, p, page, vaultPage, args, func() (int64, error) {
+		question := vaultPage
+		if !v.Mapped.Description.OneNumbering(mapping.Requested) {
+			question = chainPage
+		}
+		return list(ctx, r, p, page, question, args, func() (int64, error) {
 			return ask.Growth(ctx, p, ask.Whose{Owners: []common.Address{vault}}, args.Blocks,
 				func(s *ask.Sums) uint64 { return s.Owners.Of(vault, vault).Requests })
 		})
