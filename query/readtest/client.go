@@ -39,9 +39,7 @@ func ServeBy(t testing.TB, s *serve.Server, g *Generation, routes ...serve.Route
 	s.Log, s.RequestTimeout, s.WriteTimeout, s.FileTimeout = slog.New(slog.NewTextHandler(t.Output(), nil)), time.Minute,
 		time.Minute, time.Minute
 	c := &Client{T: t, Server: s}
-	s.Watcher = state.New(ChainID, serve.Questions(16), s.WriteTimeout, g.Config, nil, &c.live, s.Log)
-	s.Watcher.LookTimeout = time.Minute // the machine may be busy with other tests
-	t.Cleanup(s.Watcher.Close)
+	s.Watcher = watch(t, g, nil, &c.live)
 	s.Admit = func(r *serve.Request, e *serve.Route) error {
 		if e.Partner {
 			r.Partner = &serve.Partner{ID: 7, Name: "Seven", RateLimit: 120}
@@ -56,18 +54,14 @@ func ServeBy(t testing.TB, s *serve.Server, g *Generation, routes ...serve.Route
 // Switch makes a generation the live one, and makes the watcher look at it.
 func (c *Client) Switch(to *Generation) {
 	c.T.Helper()
-	if err := c.live.serve(c.T.Context(), c.Watcher, to); err != nil {
-		c.T.Fatal(err)
-	}
+	c.live.serve(c.T, c.Watcher, to)
 	c.Look()
 }
 
 // Look makes the watcher look at the generation.
 func (c *Client) Look() {
 	c.T.Helper()
-	if err := c.Watcher.Look(c.T.Context()); err != nil {
-		c.T.Fatal(err)
-	}
+	look(c.T, c.Watcher)
 }
 
 // Reply is a response.

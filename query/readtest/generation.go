@@ -3,7 +3,6 @@ package readtest
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"math/big"
 	"slices"
@@ -77,35 +76,36 @@ func (g *Generation) Write(l *Log) {
 // WriteEvents is the first part of Write.
 func (g *Generation) WriteEvents(l *Log) {
 	g.t.Helper()
-	rows := readmodel.EventsTable.NewRows()
+	var rows []readmodel.EventRow
 	for _, e := range l.Entries[g.events:] {
 		for _, effect := range e.Effects() {
-			rows.Add(eventRow(effect, l.ChainID))
+			rows = append(rows, *eventRow(effect, l.ChainID))
 		}
 	}
-	if rows.Len() == 0 {
-		return
+	if len(rows) > 0 {
+		insert(g, readmodel.EventsTable, rows)
 	}
-	batch, err := g.Conn.PrepareBatch(context.Background(), "INSERT INTO events ("+readmodel.EventsTable.Names()+")")
+	g.events = l.Seq()
+}
+
+// insert inserts rows into a table, as a single part.
+func insert[T any](g *Generation, table *readmodel.Table[T], all []T) {
+	g.t.Helper()
+	rows := table.NewRows()
+	for i := range all {
+		rows.Add(&all[i])
+	}
+	batch, err := g.Conn.PrepareBatch(context.Background(), "INSERT INTO "+table.Name+" ("+table.Names()+")")
 	g.must(err)
 	defer batch.Close()
 	g.must(rows.Fill(batch.Columns()))
 	g.must(batch.Send())
-	g.events = l.Seq()
 }
 
 // InsertLists inserts rows into lists, in addition to those of the log, as a single part.
 func (g *Generation) InsertLists(lists []readmodel.ListRow) {
 	g.t.Helper()
-	rows := readmodel.ListsTable.NewRows()
-	for i := range lists {
-		rows.Add(&lists[i])
-	}
-	batch, err := g.Conn.PrepareBatch(context.Background(), "INSERT INTO lists ("+readmodel.ListsTable.Names()+")")
-	g.must(err)
-	defer batch.Close()
-	g.must(rows.Fill(batch.Columns()))
-	g.must(batch.Send())
+	insert(g, readmodel.ListsTable, lists)
 }
 
 // WriteLists is the last part of Write, which completes the unit: it updates lists to the log. It uses a single insert
@@ -148,16 +148,12 @@ func (l *Log) lists() []readmodel.ListRow {
 		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex))
 	})
 	rows := slices.AppendSeq(expect.Lists(effects), maps.Values(blocks))
-	cursor := readmodel.ListRow{Seq: l.Seq(), Rewrites: l.rewrites()}
+	cursor := readmodel.ListsCursor{Seq: l.Seq(), Rewrites: l.rewrites()}
 	if len(blocks) > 0 {
 		newest := blocks[slices.Max(slices.Collect(maps.Keys(blocks)))]
 		cursor.Block, cursor.TS = newest.Block, newest.TS
 	}
-	for _, list := range []readmodel.List{readmodel.CursorList, readmodel.CursorEnd} {
-		cursor.List = list
-		rows = append(rows, cursor)
-	}
-	return rows
+	return append(rows, cursor.Rows(0)...)
 }
 
 // rewrites returns the number of units that retract records.
@@ -285,22 +281,6 @@ func settlement(e Entry, chainID uint64) string {
 		l.Topics = append(l.Topics, topic.Bytes())
 	}
 	return marshalled(&event.Record{Seq: e.Seq, Retracts: e.Retracts, ChainId: chainID, Fact: &event.Record_Log{Log: l}})
-}
-
-// Live returns the live rows of lists, except touched, as text.
-func (g *Generation) Live() string {
-	g.t.Helper()
-	line := readmodel.ListsTable.LineSQL("sign")
-	var rows []struct {
-		Line string `ch:"line"`
-	}
-	g.must(g.Conn.Select(context.Background(), &rows,
-		"SELECT "+line+" AS line FROM lists WHERE list != 'touched' GROUP BY line HAVING sum(sign) > 0 ORDER BY line"))
-	var b strings.Builder
-	for _, r := range rows {
-		fmt.Fprintln(&b, r.Line)
-	}
-	return b.String()
 }
 
 // Count returns the number of rows of a table; of may include a WHERE clause.

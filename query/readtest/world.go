@@ -1,10 +1,8 @@
 package readtest
 
 import (
-	"log/slog"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/holiman/uint256"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,7 +26,7 @@ type World struct {
 func NewWorld(t testing.TB, clickHouse string) *World {
 	t.Helper()
 	w := &World{t: t, Gen: New(t, clickHouse), Log: NewLog(ChainID)}
-	w.watch(nil, &w.live)
+	w.Watcher = watch(t, w.Gen, nil, &w.live)
 	w.Switch(w.Gen)
 	return w
 }
@@ -36,20 +34,11 @@ func NewWorld(t testing.TB, clickHouse string) *World {
 // Switch makes another generation the live one, which Look then finds.
 func (w *World) Switch(to *Generation) {
 	w.t.Helper()
-	if err := w.live.serve(w.t.Context(), w.Watcher, to); err != nil {
-		w.t.Fatal(err)
-	}
+	w.live.serve(w.t, w.Watcher, to)
 }
 
 // Watch replaces the watcher by one that uses a registry.
-func (w *World) Watch(pool *pgxpool.Pool) { w.watch(pool, db.New(pool)) }
-
-func (w *World) watch(pool *pgxpool.Pool, queries state.Queries) {
-	w.Watcher = state.New(ChainID, 16, time.Minute, w.Gen.Config, pool, queries,
-		slog.New(slog.NewTextHandler(w.t.Output(), nil)))
-	w.LookTimeout = time.Minute // the machine may be busy with other tests
-	w.t.Cleanup(w.Watcher.Close)
-}
+func (w *World) Watch(pool *pgxpool.Pool) { w.Watcher = watch(w.t, w.Gen, pool, db.New(pool)) }
 
 // Write writes the new records of the log into the tables.
 func (w *World) Write() {
@@ -60,10 +49,7 @@ func (w *World) Write() {
 // Look makes the watcher look.
 func (w *World) Look() *state.Snapshot {
 	w.t.Helper()
-	if err := w.Watcher.Look(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
-	return w.Snapshot()
+	return look(w.t, w.Watcher)
 }
 
 // BeforeReorganisation writes the small chain without its last unit, which is a reorganisation of the blocks above 9,
@@ -89,25 +75,15 @@ func (w *World) Reorganisation() {
 // readmodel.Never, retracted the blocks above ancestor. No other row changes.
 func (w *World) Pass(ancestor uint64, keys ...readmodel.TouchedKey) {
 	w.t.Helper()
-	var was struct {
-		Seq, Block, Rewrites uint64
-		TS                   uint32
-	}
-	row := w.Gen.Conn.QueryRow(w.t.Context(),
-		"SELECT seq, block, rewrites, ts FROM lists WHERE list = 'cursor' GROUP BY ALL HAVING sum(sign) > 0")
-	w.Gen.must(row.Scan(&was.Seq, &was.Block, &was.Rewrites, &was.TS))
-	touched := readmodel.ListRow{List: readmodel.TouchedList, Key: *uint256.NewInt(was.Seq + 1), Sign: 1, Seq: was.Seq + 1,
+	was, err := readmodel.ReadListsCursor(w.t.Context(), w.Gen.Conn, "lists")
+	w.Gen.must(err)
+	next := was
+	next.Seq++
+	touched := readmodel.ListRow{List: readmodel.TouchedList, Key: *uint256.NewInt(next.Seq), Sign: 1, Seq: next.Seq,
 		Touched: readmodel.JoinTouched(slices.Values(keys))}
-	rewrites := was.Rewrites
 	if ancestor != readmodel.Never {
 		touched.ID = ancestor + 1
-		rewrites++
+		next.Rewrites++
 	}
-	var rows []readmodel.ListRow
-	for _, list := range []readmodel.List{readmodel.CursorList, readmodel.CursorEnd} {
-		rows = append(rows, readmodel.ListRow{List: list, Sign: -1, Seq: was.Seq, Block: was.Block, TS: was.TS,
-			Rewrites: was.Rewrites},
-			readmodel.ListRow{List: list, Sign: 1, Seq: was.Seq + 1, Block: was.Block, TS: was.TS, Rewrites: rewrites})
-	}
-	w.Gen.InsertLists(append(rows, touched))
+	w.Gen.InsertLists(slices.Concat(was.Rows(-1), next.Rows(1), []readmodel.ListRow{touched}))
 }
