@@ -10,8 +10,8 @@
 // keys.go explains why a flood of them costs PostgreSQL next to nothing.
 //
 // A request also counts against the prefixes of its address (serve.Prefixes), so that a customer with many
-// addresses gets only a multiple of one address's share of requests, of engine time (budget.go), and of node calls
-// for proofs (proofs.go). client.go decides which address a request comes from.
+// addresses gets only a multiple of one address's share of requests, of engine time, and of node calls for proofs
+// (budget.go). client.go decides which address a request comes from.
 //
 // The result of a key lookup is cached for one second. A change looks the key up again, under the lock of the partner
 // (registry.RegisterURL and others). While PostgreSQL is down, partner routes respond with 503. The response is the

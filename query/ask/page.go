@@ -2,7 +2,6 @@ package ask
 
 import (
 	"context"
-	_ "embed"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,9 +124,6 @@ const (
 	HighestKey Decimal = "57896044618658097711785492504343953926634992332820282019728792003956564819967"
 )
 
-//go:embed sql/deep.sql
-var sqlDeep string
-
 // placeRow is the place of an entry, and how many rows were read to find it.
 type placeRow struct {
 	Place
@@ -139,7 +135,8 @@ type placeRow struct {
 func (q *Page[A, R]) Deep() *Page[A, R] {
 	page, _, _ := strings.Cut(q.sql, "\nSETTINGS") // which are for reading few rows
 	page = strings.ReplaceAll(page, "{columns}", "list, key, block, log_index, sub, user, sign")
-	q.places = newQuestion[A, placeRow](strings.ReplaceAll(InOrder(sqlDeep, q.order), "{page}", page), q.list)
+	deep := InOrder(state.SQL(files, "sql/deep"), q.order)
+	q.places = newQuestion[A, placeRow](strings.ReplaceAll(deep, "{page}", page), q.list)
 	return q
 }
 

@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -20,6 +21,9 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/telemetry"
 )
+
+//go:embed sql/*.sql
+var files embed.FS
 
 // Question is one statement: a file of SQL with arguments A and rows R.
 //

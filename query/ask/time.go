@@ -2,14 +2,8 @@ package ask
 
 import (
 	"context"
-	_ "embed"
-)
 
-var (
-	//go:embed sql/blocks.sql
-	sqlBlocks string
-	//go:embed sql/last_log.sql
-	sqlLastLog string
+	"github.com/navlog/navlog/query/state"
 )
 
 // Mapping a time to a block adds no dependency to an answer: if another branch moves the block, the answer's rows
@@ -40,8 +34,8 @@ type lastBlock struct {
 }
 
 var (
-	blocks  = NewPage[ofBlocks, blockRow]("blocks", sqlBlocks, NewestFirst)
-	lastLog = New[betweenBlocks, lastBlock](sqlLastLog)
+	blocks  = NewPage[ofBlocks, blockRow]("blocks", state.SQL(files, "sql/blocks"), NewestFirst)
+	lastLog = New[betweenBlocks, lastBlock](state.SQL(files, "sql/last_log"))
 )
 
 // Now returns the time by which expiry is decided, in Unix seconds: that of the newest indexed block up to Block.

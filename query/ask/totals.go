@@ -2,7 +2,6 @@ package ask
 
 import (
 	"context"
-	_ "embed"
 	"math/big"
 	"reflect"
 	"slices"
@@ -11,9 +10,6 @@ import (
 
 	"github.com/navlog/navlog/query/state"
 )
-
-//go:embed sql/totals.sql
-var sqlTotals string
 
 // Whose selects what SumsOf reads.
 type Whose struct {
@@ -43,7 +39,7 @@ type stepRow struct {
 	Totals
 }
 
-var steps = New[ofSteps, stepRow](sqlTotals)
+var steps = New[ofSteps, stepRow](state.SQL(files, "sql/totals"))
 
 // Totals are the running totals of an owner in a scope at a block. readmodel.List documents owners and scopes.
 // Amounts are in native units.
@@ -357,4 +353,114 @@ func Number(s string) *big.Int {
 		n = new(big.Int)
 	}
 	return n
+}
+
+// Valuation is the kind of NAV updates among the events of a vault.
+const Valuation Word = "valuation"
+
+// OfVault selects the events of one kind of a vault in some blocks. If Timed is set, only those with a time of at most
+// At (Unix seconds) count.
+type OfVault struct {
+	Vault common.Address `ask:"vault" reads:"page.*"`
+	Kind  Word           `ask:"kind"`
+	Blocks
+	Timed  bool  `ask:"timed"`
+	At     int64 `ask:"at"`
+	Oldest bool  `ask:"oldest"` // oldest first; for FirstOfEach only
+}
+
+// VaultEvent is an event of a vault. Of a NAV update it has the price per share with 18 decimals, assets and shares in
+// native units, and the time in Unix seconds.
+type VaultEvent struct {
+	Entry
+	Time        uint32      `ch:"ts"`
+	Tx          common.Hash `ch:"hash"`
+	NavPerShare string      `ch:"nav_per_share" sql:"toString(nav)"`
+	TotalAssets string      `ch:"total_assets" sql:"toString(assets)"`
+	TotalSupply string      `ch:"total_supply" sql:"toString(shares)"`
+}
+
+// VaultEvents is a page of a vault's events of one kind, newest first.
+var VaultEvents = NewPage[OfVault, VaultEvent]("vault_events", state.SQL(files, "sql/vault_events"), NewestFirst).
+	Deep().Long()
+
+// NAV is the newest NAV update of a vault, with the price per share with 18 decimals, assets and supply in native
+// units, and the time in Unix seconds.
+type NAV struct {
+	Block    uint64  `ch:"valued_block"`
+	LogIndex uint32  `ch:"valued_log"`
+	Time     uint32  `ch:"valued_ts"`
+	PerShare big.Int `ch:"nav"`
+	Assets   big.Int `ch:"assets"`
+	Supply   big.Int `ch:"shares"`
+}
+
+// NewestNavs returns the newest NAV update of each vault of the pin, or nil if it has none.
+func NewestNavs(ctx context.Context, p *Pin) ([]*NAV, error) {
+	vaults, navs := state.Addresses(p.Vaults), make([]*NAV, len(p.Vaults))
+	totals, err := TotalsOf(ctx, p, vaults...)
+	for i, v := range vaults {
+		navs[i] = totals.Of(v, v).NewestNav()
+	}
+	return navs, err
+}
+
+// ofQueue selects the queue of a vault, or of all if it is zero.
+type ofQueue struct {
+	Vault common.Address `ask:"vault" reads:"queue"`
+	Past  bool           `ask:"past"`
+}
+
+type queueRow struct {
+	Mark
+	Vault common.Address `ch:"vault"`
+	Queued
+	Lapses uint64 `ch:"lapses"`
+}
+
+var queue = New[ofQueue, queueRow](state.SQL(files, "sql/queue"))
+
+// Queued describes the queue of a vault at a block: the pending and claimable requests that have not lapsed, the
+// pending ones, and the sum of their estimates in native units.
+type Queued struct {
+	Total    uint64 `ch:"total"`
+	Unfunded uint64 `ch:"unfunded"`
+	Estimate string `ch:"unfunded_estimate"`
+}
+
+// Queue counts the queue of one vault, or of each if vault is nil. Vaults without requests are not in the map. Answers
+// about the newest block share the count of all vaults: for one vault, the engine reads as much.
+func Queue(ctx context.Context, p *Pin, vault *common.Address) (map[common.Address]Queued, error) {
+	args := ofQueue{Past: p.AsOf}
+	if vault != nil {
+		args.Vault = *vault
+	}
+	rows, err := args.rows(ctx, p)
+	out := make(map[common.Address]Queued, len(rows))
+	for _, r := range rows {
+		if vault == nil || r.Vault == *vault {
+			out[r.Vault] = r.Queued
+			p.Lapses(r.Lapses)
+		}
+	}
+	return out, err
+}
+
+// allQueues is the name of the only look-up of the queue.
+type allQueues struct{}
+
+func (a ofQueue) rows(ctx context.Context, p *Pin) ([]queueRow, error) {
+	if p.AsOf {
+		return queue.Rows(ctx, p, a)
+	}
+	p.dependsOn(queue.keys(reflect.ValueOf(a)))
+	read := func(ctx context.Context, newest *Pin, _ []allQueues) ([]queueRow, error) {
+		return queue.all(ctx, newest, nil, ofQueue{})
+	}
+	name := func(r *queueRow) (allQueues, bool) { return allQueues{}, !r.isCursor() }
+	parts, err := shared(p, read, name, func(allQueues) bool { return true }).get(ctx, []allQueues{{}})
+	if err != nil {
+		return nil, err
+	}
+	return withoutCursors(p, parts[0]), nil
 }

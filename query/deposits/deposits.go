@@ -7,7 +7,7 @@ package deposits
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -18,16 +18,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-var (
-	//go:embed owner.sql
-	sqlOwner string
-	//go:embed vault.sql
-	sqlVault string
-	//go:embed chain.sql
-	sqlChain string
-	//go:embed voided.sql
-	sqlVoided string
-)
+//go:embed *.sql
+var files embed.FS
 
 type depositJSON struct {
 	ID            string  `json:"id"`
@@ -86,11 +78,11 @@ func newPage(list, sql string) *ask.Page[ofList, deposit] {
 }
 
 var (
-	userPage    = newPage("user_events", sqlOwner)
-	vaultPage   = newPage("vault_events", sqlVault).Long()
-	chainPage   = ask.NewPage[ofList, deposit]("vault_events", sqlChain, ask.NewestFirst).Long()
-	partnerPage = newPage("partner_events", sqlOwner).Long()
-	voidedLater = ask.New[ofVoided, voided](sqlVoided)
+	userPage    = newPage("user_events", state.SQL(files, "owner"))
+	vaultPage   = newPage("vault_events", state.SQL(files, "vault")).Long()
+	chainPage   = ask.NewPage[ofList, deposit]("vault_events", state.SQL(files, "chain"), ask.NewestFirst).Long()
+	partnerPage = newPage("partner_events", state.SQL(files, "owner")).Long()
+	voidedLater = ask.New[ofVoided, voided](state.SQL(files, "voided"))
 )
 
 // OfUser returns a page of a user's deposits, newest first, in all vaults or in one.

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	_ "embed"
 	"io"
 	"slices"
 
@@ -15,9 +14,6 @@ import (
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 )
-
-//go:embed unswept.sql
-var sqlUnswept string
 
 const (
 	// maxQueued is the maximum number of deposits that the queue shows per vault.
@@ -42,7 +38,7 @@ type unswept struct {
 	Past   bool             `ask:"past"` // most deposits with higher numbers are later: the index of blocks skips them
 }
 
-var unsweptPage = ask.NewPage[unswept, deposit]("vault_events", sqlUnswept, ask.OldestFirst)
+var unsweptPage = ask.NewPage[unswept, deposit]("vault_events", state.SQL(files, "unswept"), ask.OldestFirst)
 
 // group is the deposits of a vault that no sweep has reached.
 type group struct {

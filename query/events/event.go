@@ -2,18 +2,16 @@ package events
 
 import (
 	"context"
-	_ "embed"
+	"slices"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/serve"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/mapping"
 )
-
-//go:embed retractions.sql
-var sqlRetractions string
 
 // row is a row of the table events: an effect of a log, or a log without effect.
 type row struct {
@@ -84,7 +82,12 @@ type retraction struct {
 	Retracts uint64 `ch:"retracts"`
 }
 
-var retractions = ask.New[ask.Logs, retraction](sqlRetractions)
+type ofRetractions struct {
+	Blocks []uint64 `ask:"blocks"`
+	Seqs   []uint64 `ask:"seqs"`
+}
+
+var retractions = ask.New[ofRetractions, retraction](state.SQL(files, "retractions"))
 
 // describe converts rows to events, in order. If they may have been retracted, it looks that up.
 func describe(ctx context.Context, p *ask.Pin, rows []row, mayBeGone bool) ([]eventJSON, error) {
@@ -95,8 +98,12 @@ func describe(ctx context.Context, p *ask.Pin, rows []row, mayBeGone bool) ([]ev
 	if !mayBeGone || len(rows) == 0 {
 		return out, nil
 	}
-	found, err := retractions.Rows(ctx, p,
-		ask.LogsOf(rows, func(r *row) ask.Log { return ask.Log{Seq: r.Seq, Block: r.Block} }))
+	var of ofRetractions
+	for i := range rows {
+		of.Blocks, of.Seqs = append(of.Blocks, rows[i].Block), append(of.Seqs, rows[i].Seq)
+	}
+	of.Blocks = slices.Compact(of.Blocks)
+	found, err := retractions.Rows(ctx, p, of)
 	if err != nil {
 		return nil, err
 	}

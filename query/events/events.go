@@ -17,8 +17,11 @@ package events
 
 import (
 	"context"
-	_ "embed"
+	"embed"
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -29,8 +32,8 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-//go:embed page.sql
-var sqlPage string
+//go:embed *.sql
+var files embed.FS
 
 // filter selects the logs of a page of a list.
 type filter struct {
@@ -52,7 +55,7 @@ type ofPage struct {
 	place
 }
 
-var logs = ask.New[ofPage, row](sqlPage)
+var logs = ask.New[ofPage, row](state.SQL(files, "page"))
 
 // Filtered is the Expensive of the list of logs: with these filters, for which the table has no index, the engine reads
 // logs until the page is full. If few match, it reads all of them. The list of a vault always has such a filter.
@@ -170,4 +173,63 @@ func (f *filter) file(ctx context.Context, r *serve.Request, p *ask.Pin) (*serve
 		some.place = rows[len(rows)-1].place(some.Retracted)
 		return describe(ctx, p, rows, some.Retracted)
 	})
+}
+
+// place is the position at which a page ends: the next page begins before it.
+type place struct {
+	Block uint64 `ask:"before_block"`
+	Index uint64 `ask:"before_index"`
+	// Seq distinguishes logs at the same place of the chain; it is 0 in a list of live logs, which has at most one
+	// there.
+	Seq uint64 `ask:"before_seq"`
+	// Sub distinguishes the effects of a log: a page may end between two of them.
+	Sub uint8 `ask:"before_sub"`
+}
+
+// newest is the position before the newest log.
+var newest = place{Block: math.MaxUint64}
+
+// before parses the parameter that requests the next page. A place with a seq is only valid in a list with retracted
+// logs: in a list of live logs it would exclude the record at that place.
+func before(params *serve.Params, retracted bool) place {
+	value := params.Place("before")
+	if value == "" {
+		return newest
+	}
+	at, ok := parsePlace(value)
+	if !ok || at.Seq != 0 && !retracted {
+		params.Fault("before", "must be the meta.next of an earlier response")
+		return newest
+	}
+	return at
+}
+
+// String encodes a place for clients, the first effect of a log without its number.
+func (p place) String() string {
+	var b []byte
+	for _, n := range []uint64{p.Block, p.Index, p.Seq} {
+		b = binary.AppendUvarint(b, n)
+	}
+	if p.Sub > 0 {
+		b = binary.AppendUvarint(b, uint64(p.Sub))
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// parsePlace parses the output of String, and nothing else.
+func parsePlace(s string) (p place, ok bool) {
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil {
+		return p, false
+	}
+	for _, n := range []*uint64{&p.Block, &p.Index, &p.Seq} {
+		v, length := binary.Uvarint(b)
+		if length <= 0 {
+			return p, false
+		}
+		*n, b = v, b[length:]
+	}
+	sub, _ := binary.Uvarint(b) // 0 if there is none
+	p.Sub = uint8(sub)
+	return p, p.String() == s
 }

@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"slices"
 	"sync"
@@ -10,9 +9,6 @@ import (
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 )
-
-//go:embed stretch.sql
-var sqlStretch string
 
 const (
 	// stretchLength is how many records are read at once.

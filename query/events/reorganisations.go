@@ -2,16 +2,13 @@ package events
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"math"
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/serve"
+	"github.com/navlog/navlog/query/state"
 )
-
-//go:embed reorganisations.sql
-var sqlReorganisations string
 
 // mostSections is the maximum number of block buckets in a response.
 const mostSections = 1000
@@ -44,7 +41,7 @@ type reorganisation struct {
 	Total uint64 `ch:"total"`
 }
 
-var reorganisations = ask.New[ofReorganisations, reorganisation](sqlReorganisations)
+var reorganisations = ask.New[ofReorganisations, reorganisation](state.SQL(files, "reorganisations"))
 
 // Reorganisations returns the reorganisations that orphaned blocks up to a block, newest first by their first block.
 // Those that begin in one bucket of `width` blocks are listed together, so that a chain of any length fits on a

@@ -175,7 +175,7 @@ type ofStretch struct {
 	To    uint64 `ask:"to"`
 }
 
-var stretches = ask.New[ofStretch, stretchRow](sqlStretch)
+var stretches = ask.New[ofStretch, stretchRow](state.SQL(files, "stretch"))
 
 type unitJSON struct {
 	Seq         string  `json:"seq"`

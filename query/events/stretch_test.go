@@ -8,6 +8,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/state"
 )
 
 // TestStretchReadsLittle: a range of a long log is found by the index of seqs. The table is sorted by kind and block,
@@ -18,7 +19,7 @@ func TestStretchReadsLittle(t *testing.T) {
 		"intDiv(number, 2), number % 2 FROM numbers(200000)")
 	g.Merge("events") // a single part, because the engine also skips whole parts by their seqs
 	question := strings.NewReplacer("{columns}", "*", "{after:UInt64}", "100000", "{to:UInt64}",
-		strconv.Itoa(100000+stretchLength)).Replace(sqlStretch)
+		strconv.Itoa(100000+stretchLength)).Replace(state.SQL(files, "stretch"))
 	rows, err := g.Conn.Query(t.Context(), "EXPLAIN indexes = 1 "+question)
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@
 // With proof=true each log has a proof that it is in its block (proof.go), made from data of the single node that serve
 // uses. The node is not trusted: a block is used only if its header and receipts match the hash that the log has of
 // the block (node.go). Calls of the node are rate-limited, because a provider bills each call, and responses are
-// limited in size and time. Proven blocks are cached by hash, so that the same proofs need no second call (kept.go).
+// limited in size and time. Proven blocks are cached by hash, so that the same proofs need no second call.
 //
 // The numbers of a partner are available only to the partner of the key: no parameter of a request names a partner.
 package explain
@@ -111,7 +111,7 @@ func (e *Explainer) Explain(r *serve.Request) (*serve.Answer, error) {
 			var shown []eventJSON
 			if answer, shown, err = explained(ctx, p, r, &t, page, retracted); err == nil && proof {
 				events, vaults = shown, p.Vaults
-				hashes, err = ask.BlockHashes(ctx, p, shown, (*eventJSON).log)
+				hashes, err = liveHashes(ctx, p, shown)
 			}
 			return err
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/serve"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -19,11 +20,7 @@ var files embed.FS
 // sql reads a query and inserts the queries that it contains, which are given as name and text: {gone} stands for
 // gone.sql.
 func sql(name string, contained ...string) string {
-	b, err := files.ReadFile(name + ".sql")
-	if err != nil {
-		panic(err) // the files are part of the binary
-	}
-	return strings.NewReplacer(contained...).Replace(string(b))
+	return strings.NewReplacer(contained...).Replace(state.SQL(files, name))
 }
 
 // oneLine returns a query without its comments on one line, so that a condition ("-- if") can be about all of it.
@@ -150,13 +147,16 @@ func (l *logs) page(ctx context.Context, page serve.Page) ([]eventJSON, error) {
 	return out, nil
 }
 
+// live is the state of an event that was not retracted.
+const live = "live"
+
 func (l *logs) json(e *entry, change, sum *big.Int) eventJSON {
 	vault, _ := l.pin.Written(e.Vault)
 	out := eventJSON{
 		ID: serve.SampleID(vault, e.Block), Seq: serve.Decimal(e.Seq), Kind: e.Event, VaultAddress: vault,
 		BlockNumber: serve.Decimal(e.Block),
 		Timestamp:   serve.Time(uint64(e.Time)),
-		Change:      *l.number.written(change), Sum: *l.number.written(sum), State: "live",
+		Change:      *l.number.written(change), Sum: *l.number.written(sum), State: live,
 	}
 	if e.LogIndex != readmodel.SampleIndex {
 		tx := e.Tx.Hex()

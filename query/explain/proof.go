@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/chainproof"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 const (
@@ -31,28 +32,39 @@ type proofJSON struct {
 	*chainproof.Proof
 }
 
-// log returns the place of the event in the table events.
-func (e *eventJSON) log() (l ask.Log) {
-	l.Seq, _ = strconv.ParseUint(e.Seq, 10, 64) // both were formatted by navlog, so they are valid
-	l.Block, _ = strconv.ParseUint(e.BlockNumber, 10, 64)
-	return l
+// liveHashes returns the hashes of the blocks of those events that are live.
+func liveHashes(ctx context.Context, p *ask.Pin, events []eventJSON) ([]common.Hash, error) {
+	var logs []ask.InChain
+	for i := range events {
+		if e := &events[i]; e.State == live {
+			block, _ := strconv.ParseUint(e.BlockNumber, 10, 64) // navlog has formatted it
+			log := ask.InChain{Block: block, LogIndex: readmodel.SampleIndex}
+			if e.LogIndex != nil {
+				log.LogIndex = *e.LogIndex
+			}
+			logs = append(logs, log)
+		}
+	}
+	return ask.LiveBlockHashes(ctx, p, logs)
 }
 
-// prove adds to each event its proof, or the reason why it has none. hashes are those of the events' blocks.
+// prove adds to each event its proof, or the reason why it has none. hashes are those of the blocks of live events.
 func (e *Explainer) prove(r *serve.Request, vaults []state.Vault, events []eventJSON, hashes []common.Hash) error {
-	p, size := prover{vaults: vaults, node: e.Node, pay: func() error { return e.Spend(r) }}, 0
+	size := 0
 	for i := range events {
 		at := &events[i]
-		if at.State != "live" {
+		if at.State != live {
 			at.Unproven = "It was retracted: its block is not in the chain."
 			continue
 		}
+		hash := hashes[0]
+		hashes = hashes[1:]
 		if at.LogIndex == nil {
-			at.Unproven = "It was sampled: a call of the vault at the block with hash " + hashes[i].Hex() +
+			at.Unproven = "It was sampled: a call of the vault at the block with hash " + hash.Hex() +
 				" returns it, and no log proves it."
 			continue
 		}
-		proof, err := p.proof(r.Context, at, hashes[i])
+		proof, err := e.proof(r, vaults, at, hash)
 		var unprovable *chainproof.UnprovableError
 		switch {
 		case errors.As(err, &unprovable):
@@ -65,7 +77,7 @@ func (e *Explainer) prove(r *serve.Request, vaults []state.Vault, events []event
 			return serve.InvalidParameter(serve.Fault{Field: "pageSize",
 				Reason: fmt.Sprintf("the proofs of this page have more than %d MiB: ask for fewer events", longestProofs>>20)})
 		}
-		at.Proof = &proofJSON{hashes[i].Hex(), proof}
+		at.Proof = &proofJSON{hash.Hex(), proof}
 	}
 	return nil
 }
@@ -87,41 +99,31 @@ func names(vaults []state.Vault, e *eventJSON, l *types.Log) bool {
 	return err == nil && event != nil && event.Name == e.Kind
 }
 
-// prover proves events. It requests their blocks one after the other, and holds only the last one in memory.
-type prover struct {
-	vaults []state.Vault
-	node   *Node
-	pay    func() error // called before each call of the node
-	held   common.Hash  // the hash of block
-	block  *ProvenBlock
-}
-
 // proof returns the proof of an event in the block with a hash. The error is a *chainproof.UnprovableError if the chain
 // has no data to prove it with.
-func (p *prover) proof(ctx context.Context, e *eventJSON, hash common.Hash) (*chainproof.Proof, error) {
+func (e *Explainer) proof(
+	r *serve.Request, vaults []state.Vault, at *eventJSON, hash common.Hash,
+) (*chainproof.Proof, error) {
+	block, err := e.Node.Block(r.Context, hash, func() error { return e.Spend(r) })
 	var unprovable *chainproof.UnprovableError
-	if p.block == nil || p.held != hash {
-		block, err := p.node.Block(ctx, hash, p.pay)
-		var refused *serve.Failure
-		switch {
-		case errors.As(err, &refused): // pay refused the call
-			return nil, refused
-		case errors.As(err, &unprovable):
-			return nil, unprovable
-		case err != nil:
-			return nil, unproven(e.BlockNumber, hash, err)
-		}
-		p.held, p.block = hash, block
+	var refused *serve.Failure
+	switch {
+	case errors.As(err, &refused): // Spend refused the call
+		return nil, refused
+	case errors.As(err, &unprovable):
+		return nil, unprovable
+	case err != nil:
+		return nil, unproven(at.BlockNumber, hash, err)
 	}
-	l, proof, err := p.block.Log(*e.LogIndex)
+	l, proof, err := block.Log(*at.LogIndex)
 	switch {
 	case errors.As(err, &unprovable):
 		return nil, unprovable
 	case err != nil:
 		return nil, serve.Internal(err)
-	case l == nil || !names(p.vaults, e, l):
+	case l == nil || !names(vaults, at, l):
 		return nil, serve.Internal(fmt.Errorf("log %d of block %s (%s) is not the %s of record %s: `navlog verify "+
-			"--receipts` shows what else differs from the chain", *e.LogIndex, e.BlockNumber, hash, e.Kind, e.Seq))
+			"--receipts` shows what else differs from the chain", *at.LogIndex, at.BlockNumber, hash, at.Kind, at.Seq))
 	}
 	return proof, nil
 }

@@ -1,9 +1,10 @@
 package partner
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -16,20 +17,15 @@ import (
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/statement"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-var (
-	//go:embed statement_place.sql
-	sqlStatementPlace string
-	//go:embed statement_left.sql
-	sqlStatementLeft string
-	//go:embed statement_events.sql
-	sqlStatementEvents string
-)
+//go:embed statement_*.sql
+var files embed.FS
 
 // Statements makes statements. Without a key it makes none.
 type Statements struct {
@@ -132,8 +128,8 @@ type ofLeft struct {
 }
 
 var (
-	places = ask.New[ofRange, place](sqlStatementPlace)
-	lefts  = ask.New[ofLeft, lastBlock](sqlStatementLeft)
+	places = ask.New[ofRange, place](state.SQL(files, "statement_place"))
+	lefts  = ask.New[ofLeft, lastBlock](state.SQL(files, "statement_left"))
 )
 
 // building is a statement that is being made.
@@ -291,7 +287,9 @@ func (b *building) hashes(ctx context.Context, some []statementEvent) ([]common.
 	if err := b.request.Settled(ctx, b.pin); err != nil {
 		return nil, err
 	}
-	return ask.LiveBlockHashes(ctx, b.pin, serve.Each(some, func(e *statementEvent) ask.Place { return e.Place }))
+	return ask.LiveBlockHashes(ctx, b.pin, serve.Each(some, func(e *statementEvent) ask.InChain {
+		return ask.InChain{Block: e.Block, LogIndex: e.LogIndex}
+	}))
 }
 
 // statementEvent is a deposit or a withdrawal request that names the partner.
@@ -337,4 +335,82 @@ func (e *statementEvent) statement(p *ask.Pin, partner uint32, hash common.Hash)
 // Probe returns the probe that serves the keys.
 func (s *Statements) Probe() serve.Probe {
 	return serve.Probe{Path: "/.well-known/navlog-statements", Limited: true, Reads: true, Get: s.Keys}
+}
+
+// atOnce is how many events are read at once.
+const atOnce = 5000
+
+type ofPartner struct {
+	Partner common.Address `ask:"partner" reads:"page.*"`
+	Kind    ask.Word       `ask:"kind"`
+	ask.Blocks
+}
+
+var statementEvents = ask.NewPage[ofPartner, statementEvent]("partner_events", state.SQL(files, "statement_events"),
+	ask.OldestFirst)
+
+// statementStream reads the partner's events of one kind in chain order, a page at a time.
+type statementStream struct {
+	args  ofPartner
+	rows  []statementEvent // read but not consumed yet
+	after *ask.Place       // the last one that was read
+	done  bool             // there is nothing after rows
+}
+
+// newStreams returns streams of all events that may be in the statement: the partner's deposits and requests in the
+// blocks of the range.
+func (b *building) newStreams(ctx context.Context) (out []*statementStream, err error) {
+	blocks, err := b.pin.Blocks(ctx, b.span.From, b.span.To)
+	for _, kind := range []ask.Word{"deposit", "requested"} {
+		out = append(out, &statementStream{args: ofPartner{readmodel.PartnerOwner(b.header.PartnerID), kind, blocks}})
+	}
+	return out, err
+}
+
+// next returns the next events of all streams, up to atOnce, in chain order.
+func (b *building) next(ctx context.Context) (some []statementEvent, err error) {
+	if b.streams == nil {
+		if b.streams, err = b.newStreams(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for len(some) < atOnce {
+		var first *statementStream
+		for _, s := range b.streams {
+			if err := s.fill(ctx, b); err != nil {
+				return nil, err
+			}
+			if len(s.rows) > 0 && (first == nil || inChain(&s.rows[0], &first.rows[0]) < 0) {
+				first = s
+			}
+		}
+		if first == nil {
+			return some, nil
+		}
+		some, first.rows = append(some, first.rows[0]), first.rows[1:]
+	}
+	return some, nil
+}
+
+// fill reads pages until there is an event to consume, or nothing more.
+func (s *statementStream) fill(ctx context.Context, b *building) error {
+	for len(s.rows) == 0 && !s.done {
+		page, last, err := statementEvents.After(ctx, b.pin, s.args, s.after, atOnce)
+		if err != nil {
+			return err
+		}
+		s.after, s.done = last, len(page) < atOnce
+		s.rows = slices.DeleteFunc(page, func(e statementEvent) bool { return !b.counts(&e) })
+	}
+	return nil
+}
+
+// counts reports whether an event belongs to a vault of the statement.
+func (b *building) counts(e *statementEvent) bool {
+	return slices.ContainsFunc(b.vaults,
+		func(v state.Vault) bool { return v.Address == e.Vault && e.Block >= v.StartBlock })
+}
+
+func inChain(a, b *statementEvent) int {
+	return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex), cmp.Compare(a.Sub, b.Sub))
 }

@@ -72,9 +72,9 @@ func TestEachPageReadsAboutItsOwnRows(t *testing.T) {
 			break
 		}
 		own := read
-		places := make([]ask.Place, len(some))
+		places := make([]ask.InChain, len(some))
 		for i := range some {
-			places[i] = some[i].Place
+			places[i] = ask.InChain{Block: some[i].Block, LogIndex: some[i].LogIndex}
 		}
 		if _, err := ask.LiveBlockHashes(ctx, p, places); err != nil {
 			t.Fatal(err)

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
 )
 
 // Conns limits the connections of a server, in total and per address. An idle connection takes 9 KiB and a file
@@ -270,4 +272,22 @@ func answering(ctx context.Context) {
 	in.conns.mu.Lock()
 	defer in.conns.mu.Unlock()
 	in.conns.wait(in, nil)
+}
+
+// maxUnsent is how many bytes the operating system accepts for a client beyond those that it can send. By default these
+// are megabytes: then it accepts nothing for minutes, whether or not the client reads.
+const maxUnsent = 2 * StreamChunk
+
+// limitUnsent makes the operating system accept bytes for a connection as the client receives them.
+func limitUnsent(c net.Conn) {
+	tcp, ok := c.(syscall.Conn)
+	if !ok {
+		return
+	}
+	if raw, err := tcp.SyscallConn(); err == nil { // the pace of a closed connection does not matter
+		_ = raw.Control(func(fd uintptr) {
+			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT,
+				maxUnsent)
+		})
+	}
 }

@@ -3,7 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,16 +20,20 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-var (
-	//go:embed sql/cursor.sql
-	sqlCursor string
-	//go:embed sql/building.sql
-	sqlBuilding string
-	//go:embed sql/first_blocks.sql
-	sqlFirstBlocks string
-	//go:embed sql/vaults.sql
-	sqlVaults string
-)
+//go:embed sql/*.sql
+var files embed.FS
+
+var sqlCursor, sqlBuilding, sqlFirstBlocks, sqlVaults = SQL(files, "sql/cursor"), SQL(files, "sql/building"),
+	SQL(files, "sql/first_blocks"), SQL(files, "sql/vaults")
+
+// SQL returns the query in a .sql file of a package.
+func SQL(files embed.FS, name string) string {
+	text, err := files.ReadFile(name + ".sql")
+	if err != nil {
+		panic(err) // the files are part of the binary
+	}
+	return string(text)
+}
 
 // Snapshot is the newest state of one generation that answers can be pinned to. Its fields never change; answers keep
 // what they share with it.

@@ -12,7 +12,7 @@ package users
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -22,12 +22,8 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-var (
-	//go:embed page.sql
-	sqlPage string
-	//go:embed whole.sql
-	sqlWhole string
-)
+//go:embed *.sql
+var files embed.FS
 
 type userJSON struct {
 	Address        string `json:"address"`
@@ -93,15 +89,15 @@ type place struct {
 var (
 	pages = map[ask.Order]map[string]*ask.Page[ofVault, user]{ask.NewestFirst: {}, ask.OldestFirst: {}}
 	whole = map[ask.Order]*ask.Question[ofWhole, addedUp]{
-		ask.NewestFirst: ask.New[ofWhole, addedUp](ask.InOrder(sqlWhole, ask.NewestFirst)),
-		ask.OldestFirst: ask.New[ofWhole, addedUp](ask.InOrder(sqlWhole, ask.OldestFirst)),
+		ask.NewestFirst: ask.New[ofWhole, addedUp](ask.InOrder(state.SQL(files, "whole"), ask.NewestFirst)),
+		ask.OldestFirst: ask.New[ofWhole, addedUp](ask.InOrder(state.SQL(files, "whole"), ask.OldestFirst)),
 	}
 )
 
 func init() {
 	for by, list := range lists {
 		for _, order := range []ask.Order{ask.OldestFirst, ask.NewestFirst} {
-			page := ask.NewPage[ofVault, user](string(list), sqlPage, order).Deep().Long()
+			page := ask.NewPage[ofVault, user](string(list), state.SQL(files, "page"), order).Deep().Long()
 			if by != firstSeen {
 				page.Newest()
 			}
@@ -229,5 +225,64 @@ func (o order) file(ctx context.Context, r *serve.Request, p *ask.Pin, vault com
 		users := ahead[:min(len(ahead), o.page.Size)]
 		ahead = ahead[len(users):]
 		return serve.Each(users, (*addedUp).json), nil
+	})
+}
+
+type detailJSON struct {
+	userJSON
+	Holdings holdingsJSON `json:"holdings"`
+}
+
+type holdingsJSON struct {
+	Deposits    []depositsJSON    `json:"deposits"`
+	Withdrawals []withdrawalsJSON `json:"withdrawals"`
+}
+
+type depositsJSON struct {
+	VaultAddress string `json:"vaultAddress"`
+	Sum          struct {
+		AssetAmount string `json:"assetAmount"`
+	} `json:"_sum"`
+	Count int64 `json:"_count"`
+}
+
+type withdrawalsJSON struct {
+	VaultAddress string `json:"vaultAddress"`
+	Sum          struct {
+		AssetsEstimate string `json:"assetsEstimate"`
+		AssetsClaimed  string `json:"assetsClaimed"`
+	} `json:"_sum"`
+	Count int64 `json:"_count"`
+}
+
+// Detail returns one user with the totals in each vault.
+func Detail(r *serve.Request) (*serve.Answer, error) {
+	address := r.PathAddress()
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+		sums, err := ask.SumsOf(ctx, p, ask.Whose{Users: []common.Address{address}, Members: []ask.Member{{User: address}}})
+		if err != nil {
+			return nil, err
+		}
+		totals := sums.Users
+		first, ok := sums.Seen[address]
+		if !ok {
+			return nil, serve.NotFound("There is no such user.")
+		}
+		holdings := holdingsJSON{Deposits: []depositsJSON{}, Withdrawals: []withdrawalsJSON{}}
+		for _, v := range p.Vaults {
+			t := totals.Of(address, v.Address)
+			if ask.HasDeposits(&v, t) {
+				out := depositsJSON{VaultAddress: v.Written, Count: int64(t.Deposits)}
+				out.Sum.AssetAmount = t.Deposited.String()
+				holdings.Deposits = append(holdings.Deposits, out)
+			}
+			if ask.HasWithdrawals(&v, t) {
+				out := withdrawalsJSON{VaultAddress: v.Written, Count: int64(t.Requests)}
+				out.Sum.AssetsEstimate, out.Sum.AssetsClaimed = t.Estimated.String(), t.Claimed.String()
+				holdings.Withdrawals = append(holdings.Withdrawals, out)
+			}
+		}
+		sum := totals.Sum(address, nil)
+		return &serve.Answer{Data: detailJSON{describe(address, first, &sum.Deposited, &sum.Claimed), holdings}}, nil
 	})
 }

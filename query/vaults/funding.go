@@ -2,7 +2,6 @@ package vaults
 
 import (
 	"context"
-	_ "embed"
 	"math"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -11,9 +10,6 @@ import (
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 )
-
-//go:embed funding.sql
-var sqlFunding string
 
 // fundingDays is how many days of requests count.
 const fundingDays = 90
@@ -41,7 +37,7 @@ type fundingRow struct {
 	Longest  uint64 `ch:"longest"`
 }
 
-var funding = ask.New[ofFunding, fundingRow](sqlFunding)
+var funding = ask.New[ofFunding, fundingRow](state.SQL(files, "funding"))
 
 // Funding returns how long the requests of a vault waited to be funded, for requests made in the last fundingDays
 // days before the block of the answer.

@@ -3,7 +3,6 @@ package vaults
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"fmt"
 	"math"
 	"math/big"
@@ -23,13 +22,6 @@ import (
 // the next one: a bucket opens with the closing NAV of the previous one, and a bucket without an update has that NAV
 // throughout. Flows are differences of the vault's running totals at the ends of the buckets: a deposit that becomes
 // void is subtracted in the bucket in which it does.
-
-var (
-	//go:embed series_navs.sql
-	sqlSeriesNavs string
-	//go:embed series_totals.sql
-	sqlSeriesTotals string
-)
 
 // maxPoints is the maximum number of points in a response.
 const maxPoints = 2000
@@ -186,8 +178,8 @@ type bucketEnd struct {
 }
 
 var (
-	seriesNavs   = ask.New[navsOfSeries, updates](sqlSeriesNavs)
-	seriesTotals = ask.New[ofSeries, bucketEnd](sqlSeriesTotals)
+	seriesNavs   = ask.New[navsOfSeries, updates](state.SQL(files, "series_navs"))
+	seriesTotals = ask.New[ofSeries, bucketEnd](state.SQL(files, "series_totals"))
 )
 
 // flows are the flows in a bucket.

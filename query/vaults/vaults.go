@@ -4,6 +4,7 @@ package vaults
 
 import (
 	"context"
+	"embed"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -11,6 +12,9 @@ import (
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 )
+
+//go:embed *.sql
+var files embed.FS
 
 type vaultJSON struct {
 	Address      string    `json:"address"`

@@ -7,7 +7,7 @@ package withdrawals
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -17,20 +17,8 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-var (
-	//go:embed user.sql
-	sqlUser string
-	//go:embed user_count.sql
-	sqlUserCount string
-	//go:embed vault.sql
-	sqlVault string
-	//go:embed chain.sql
-	sqlChain string
-	//go:embed queue.sql
-	sqlQueue string
-	//go:embed queue_past.sql
-	sqlQueuePast string
-)
+//go:embed *.sql
+var files embed.FS
 
 type ofUser struct {
 	User   common.Address `ask:"user" reads:"user_requests"`
@@ -57,14 +45,15 @@ type counted struct {
 const anyStatus = "any"
 
 var (
-	userPage  = ask.NewPage[ofUser, request]("user_requests", sqlUser, ask.NewestFirst).Deep()
-	userCount = ask.New[ofUser, counted](sqlUserCount)
-	vaultPage = ask.NewPage[ofVault, request]("requests", sqlVault, ask.NewestFirst).Deep().Long()
-	chainPage = ask.NewPage[ofVault, request]("requests", sqlChain, ask.NewestFirst).Long()
+	userPage  = ask.NewPage[ofUser, request]("user_requests", state.SQL(files, "user"), ask.NewestFirst).Deep()
+	userCount = ask.New[ofUser, counted](state.SQL(files, "user_count"))
+	vaultPage = ask.NewPage[ofVault, request]("requests", state.SQL(files, "vault"), ask.NewestFirst).Deep().Long()
+	chainPage = ask.NewPage[ofVault, request]("requests", state.SQL(files, "chain"), ask.NewestFirst).Long()
 	// A request that a later unit closes is missing from the list of open ones, so the page is only valid for
 	// the newest block.
-	queuePage     = ask.NewPage[inQueue, request]("queue", sqlQueue, ask.OldestFirst).Newest().Deep().Long()
-	pastQueuePage = ask.NewPage[inQueue, request]("queue", sqlQueuePast, ask.OldestFirst)
+	queuePage = ask.NewPage[inQueue, request]("queue", state.SQL(files, "queue"), ask.OldestFirst).
+			Newest().Deep().Long()
+	pastQueuePage = ask.NewPage[inQueue, request]("queue", state.SQL(files, "queue_past"), ask.OldestFirst)
 )
 
 // OfUser returns a page of a user's requests, newest first, in all vaults or in one, and with any status or with one.
