@@ -11,7 +11,6 @@ import (
 	"github.com/navlog/navlog/query/withdrawals"
 )
 
-// routes returns the paths of the API and their handlers.
 func (q *Query) routes() []serve.Route {
 	hooks := q.webhooks
 	return []serve.Route{

@@ -53,7 +53,6 @@ func (e *engineTime) of(prefix netip.Prefix) time.Duration {
 	return e.perMinute * time.Duration(timeOf.Of(prefix))
 }
 
-// Afford implements serve.Budget.
 func (e *engineTime) Afford(client netip.Addr) error {
 	wait := e.wait(client)
 	if wait == 0 {

@@ -34,7 +34,6 @@ type lookups[K comparable, R any] struct {
 	of      map[K]*lookup[K, R] // by name, for names that are not yet read or kept
 }
 
-// lookup is one statement.
 type lookup[K comparable, R any] struct {
 	reads   []K                // names
 	callers int                // that wait for it

@@ -12,7 +12,6 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// Order is the order of a page's rows.
 type Order bool
 
 // The orders. A page in descending order reads cursor_end, one in ascending order reads cursor: that way the cursor
@@ -118,7 +117,6 @@ func (q *Page[A, R]) Long() *Page[A, R] {
 	return q
 }
 
-// The lowest and the highest key.
 const (
 	LowestKey  Decimal = "-57896044618658097711785492504343953926634992332820282019728792003956564819968"
 	HighestKey Decimal = "57896044618658097711785492504343953926634992332820282019728792003956564819967"
@@ -152,7 +150,6 @@ const (
 // withSpare returns how many rows to read first for a number of entries, because some rows cancel each other.
 func withSpare(entries uint64) uint64 { return entries + entries/8 + spareRows }
 
-// Read returns a page of entries, starting at an offset.
 func (q *Page[A, R]) Read(ctx context.Context, p *Pin, args A, offset uint64, size int) ([]R, error) {
 	if !q.far(offset) {
 		return q.read(ctx, p, args, nil, offset, size)

@@ -133,7 +133,6 @@ type read struct {
 	field []int                // nil: the owner of everything
 }
 
-// newRead parses one list of the tag reads. page is the list of the Page.
 func newRead(tag, page string, field []int) read {
 	name, kind, _ := strings.Cut(tag, ".")
 	if name == "page" {
@@ -239,7 +238,6 @@ func newQuestion[A, R any](sql, page string) *Question[A, R] {
 	return q
 }
 
-// columns returns the columns of rows as SQL.
 func columns(row reflect.Type) string {
 	var out []string
 	for _, field := range reflect.VisibleFields(row) {
@@ -270,7 +268,6 @@ func suits(of reflect.Type, literal bool) bool {
 // errNoArgument reports that values of a type cannot be an argument.
 var errNoArgument = errors.New("no value of that type can be an argument")
 
-// listNamed returns the list with a name in the column list.
 func listNamed(name string) readmodel.List {
 	list, ok := readmodel.ListNamed(name)
 	if !ok {
@@ -517,7 +514,6 @@ type Word string
 // key is the user's address as a number.
 type Member struct{ Vault, User common.Address }
 
-// Name is the name of a contract event.
 type Name string
 
 // Above selects the entries of an owner's list with a key above a value; in the SQL, {name} is a condition.
@@ -526,7 +522,6 @@ type Above struct {
 	Key   Decimal
 }
 
-// IsName reports whether s is a valid name of a contract event.
 func IsName(s string) bool { return name.MatchString(s) }
 
 // written returns a value as the text of a query parameter, in which bytes may be escaped by their number.

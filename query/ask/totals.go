@@ -11,7 +11,6 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// Whose selects what SumsOf reads.
 type Whose struct {
 	// Owners are vaults, partners (readmodel.PartnerOwner) or everything (zero).
 	Owners []common.Address `ask:"owners" reads:"totals"`
@@ -59,7 +58,6 @@ type Totals struct {
 	NAV                 // the newest of them; its block is 0 if there is none
 }
 
-// NewestNav returns the newest NAV update of a vault, or nil if it has none.
 func (t *Totals) NewestNav() *NAV {
 	if t.Block == 0 {
 		return nil
@@ -70,7 +68,6 @@ func (t *Totals) NewestNav() *NAV {
 // The lists of vaults in responses leave vaults out. These functions report whether a list contains a vault, by the
 // totals in that vault: HasDeposits and HasWithdrawals for a user or partner, HasUnswept for the vault itself.
 
-// HasDeposits reports whether there are deposits.
 func HasDeposits(_ *state.Vault, t *Totals) bool { return t.Deposits > 0 }
 
 // HasWithdrawals reports whether there are withdrawal requests, or withdrawals without one.
@@ -87,7 +84,6 @@ func (t *Totals) Unswept() int64 { return int64(t.Deposits) - int64(t.Swept) }
 // Holding identifies the totals of an owner in a scope.
 type Holding struct{ Owner, Scope common.Address }
 
-// AllTotals are totals by owner and scope.
 type AllTotals map[Holding]*Totals
 
 // Of returns the totals of an owner in a scope, or zeros if there are none.
@@ -123,7 +119,6 @@ type Sums struct {
 	Seen map[common.Address]uint64
 }
 
-// SumsOf reads totals at the pin's block.
 func SumsOf(ctx context.Context, p *Pin, of Whose) (*Sums, error) {
 	if !p.AsOf && of.count() <= mostShared {
 		return of.together(ctx, p)
@@ -154,7 +149,6 @@ type stepName struct {
 	of   Member
 }
 
-// names returns the names of all rows that are asked for.
 func (w *Whose) names() []stepName {
 	names := make([]stepName, 0, w.count())
 	for _, owner := range w.Owners {
@@ -262,7 +256,6 @@ func Growth(ctx context.Context, p *Pin, of Whose, in Blocks, number func(*Sums)
 	return int64(number(upTo)) - int64(number(before)), err
 }
 
-// UserTotals reads the totals of users at the pin's block.
 func UserTotals(ctx context.Context, p *Pin, users ...common.Address) (AllTotals, error) {
 	sums, err := SumsOf(ctx, p, Whose{Users: users})
 	return sums.Users, err
@@ -312,7 +305,6 @@ func validAt(rows []stepRow, block uint64) *Sums {
 	return out
 }
 
-// of returns the totals read from a list.
 func (s *Sums) of(list string) AllTotals {
 	if list == "user_totals" {
 		return s.Users
@@ -355,7 +347,6 @@ func Number(s string) *big.Int {
 	return n
 }
 
-// Valuation is the kind of NAV updates among the events of a vault.
 const Valuation Word = "valuation"
 
 // OfVault selects the events of one kind of a vault in some blocks. If Timed is set, only those with a time of at most

@@ -37,7 +37,6 @@ type depositJSON struct {
 	Timestamp     string  `json:"timestamp" file:"time"`
 }
 
-// deposit is a row of the lists.
 type deposit struct {
 	ask.Entry
 	Vault       common.Address `ch:"vault"`
@@ -72,7 +71,6 @@ type voided struct {
 	Total uint64 `ch:"total"`
 }
 
-// newPage returns the page of a list of deposits.
 func newPage(list, sql string) *ask.Page[ofList, deposit] {
 	return ask.NewPage[ofList, deposit](list, sql, ask.NewestFirst).Deep()
 }

@@ -22,7 +22,6 @@ const (
 	maxWhole = 2048
 )
 
-// groupJSON is the deposits of one vault that no sweep has reached.
 type groupJSON struct {
 	VaultAddress string        `json:"vaultAddress"`
 	VaultName    string        `json:"vaultName"`

@@ -35,7 +35,6 @@ var markdown = goldmark.New(
 	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
 	goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
-// page is a page of docs/ as it is shown.
 type page struct {
 	Path  string
 	Title string
@@ -100,7 +99,6 @@ func pathOf(name string) string {
 	return path.Join("/docs", strings.TrimSuffix(strings.TrimSuffix(name, ".md"), "README"))
 }
 
-// render renders a file to a page.
 func render(name string, source []byte) (page, error) {
 	p := page{Path: pathOf(name)}
 	root := markdown.Parser().Parse(text.NewReader(source))

@@ -44,7 +44,6 @@ func (r *row) place(retracted bool) place {
 	return at
 }
 
-// States of a log.
 const (
 	live        = "live"
 	retracted   = "retracted"   // by a reorganisation
@@ -119,7 +118,6 @@ func describe(ctx context.Context, p *ask.Pin, rows []row, mayBeGone bool) ([]ev
 	return out, nil
 }
 
-// json returns the row as an event.
 func (r *row) json(p *ask.Pin) eventJSON {
 	address, name := p.Written(r.Vault)
 	tx := r.Tx.Hex()

@@ -75,7 +75,6 @@ func List(r *serve.Request) (*serve.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) { return f.answer(ctx, r, p) })
 }
 
-// OfVault returns a page of a vault's logs, newest first.
 func OfVault(r *serve.Request) (*serve.Answer, error) {
 	address, f := r.PathAddress(), newFilter(r.Params)
 	f.vault = &address
@@ -106,7 +105,6 @@ func newFilter(params *serve.Params) *filter {
 // names come from the mappings of the vaults.
 type kinds = []ask.Name
 
-// mostKinds is the maximum number of kinds in a query.
 const mostKinds = 32
 
 // kindsOf parses the requested kinds; absent means all.
@@ -186,7 +184,6 @@ type place struct {
 	Sub uint8 `ask:"before_sub"`
 }
 
-// newest is the position before the newest log.
 var newest = place{Block: math.MaxUint64}
 
 // before parses the parameter that requests the next page. A place with a seq is only valid in a list with retracted

@@ -10,7 +10,6 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// mostSections is the maximum number of block buckets in a response.
 const mostSections = 1000
 
 type reorganisationsJSON struct {

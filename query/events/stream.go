@@ -24,7 +24,6 @@ const (
 	again = time.Second
 )
 
-// only is the filter of a stream.
 type only struct {
 	kinds kinds
 	vault *common.Address
@@ -238,7 +237,6 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, selected *on
 	return out, nil
 }
 
-// encode encodes the frame as a server-sent event.
 func (fr *frame) encode(name string, data any) error {
 	body, err := serve.Encode(data)
 	if err != nil {

@@ -84,7 +84,6 @@ type logs struct {
 	args   ofLogs
 }
 
-// total has the numbers of logs, and their sum.
 type total struct {
 	Live      int64  `ch:"live"`
 	Retracted int64  `ch:"retracted"`
@@ -100,7 +99,6 @@ func (l *logs) total(ctx context.Context) (total, error) {
 	return made, err
 }
 
-// entry is a log.
 type entry struct {
 	Seq         uint64         `ch:"seq"`
 	Sub         uint8          `ch:"sub"`

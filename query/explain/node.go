@@ -105,7 +105,6 @@ func (n *Node) Block(ctx context.Context, hash common.Hash, pay func() error) (*
 	return b, nil
 }
 
-// methodNotFound is the JSON-RPC error code for an unknown method.
 const methodNotFound = -32601
 
 func (n *Node) ask(

@@ -72,7 +72,6 @@ const (
 	ofPartner    = "/partner/stats"
 )
 
-// numbers lists every number that can be explained.
 var numbers = []number{
 	{of: ofUser, field: "/totalDeposited", logs: depositsOfUser, operation: sum, measure: assets},
 	{of: ofUser, field: "/totalWithdrawn", logs: claimsOfUser, operation: sum, measure: assets},

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-// csvBuffer is how many bytes are buffered before they are written.
 const csvBuffer = 64 << 10
 
 // csvWriter writes RFC 4180 in UTF-8: a header, lines that end with CRLF, and quotes where required. Null is an empty
@@ -29,7 +28,6 @@ func newCSV[T any](columns []column, out io.Writer) *csvWriter[T] {
 	return w
 }
 
-// Write implements Writer.
 func (w *csvWriter[T]) Write(rows []T) error {
 	for r := range rows {
 		row := reflect.ValueOf(&rows[r]).Elem()
@@ -55,7 +53,6 @@ func (w *csvWriter[T]) Write(rows []T) error {
 	return nil
 }
 
-// Close implements Writer.
 func (w *csvWriter[T]) Close() error { return w.flush() }
 
 func (w *csvWriter[T]) flush() error {

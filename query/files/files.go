@@ -15,7 +15,6 @@ import (
 	"strings"
 )
 
-// Format is a file format.
 type Format string
 
 // The formats, by the names that clients use.
@@ -24,10 +23,8 @@ const (
 	Parquet Format = "parquet"
 )
 
-// Kinds are the media types of the formats.
 var Kinds = map[Format]string{CSV: "text/csv", Parquet: "application/vnd.apache.parquet"}
 
-// ContentType returns the Content-Type of a file of the format.
 func (f Format) ContentType() string {
 	if f == CSV {
 		return Kinds[f] + "; charset=utf-8; header=present"

@@ -45,7 +45,6 @@ type group struct {
 	fields []parquet.Field
 }
 
-// Fields implements parquet.Node.
 func (g *group) Fields() []parquet.Field { return g.fields }
 
 func newGroup(columns []column) *group {
@@ -59,7 +58,6 @@ func newGroup(columns []column) *group {
 	return g
 }
 
-// node returns the type of a column.
 func (c *column) node() parquet.Node {
 	var n parquet.Node
 	switch c.kind {
@@ -80,7 +78,6 @@ func (c *column) node() parquet.Node {
 	return n
 }
 
-// Write implements Writer.
 func (w *parquetWriter[T]) Write(rows []T) error {
 	for some := range slices.Chunk(rows, len(w.rows)) {
 		for r := range some {
@@ -104,7 +101,6 @@ func (w *parquetWriter[T]) Write(rows []T) error {
 	return nil
 }
 
-// value returns a row's value in a column.
 func (c *column) value(row reflect.Value) (parquet.Value, error) {
 	value, there := c.of(row)
 	if !there {
@@ -136,5 +132,4 @@ func (c *column) value(row reflect.Value) (parquet.Value, error) {
 	}
 }
 
-// Close implements Writer.
 func (w *parquetWriter[T]) Close() error { return w.out.Close() }

@@ -40,7 +40,6 @@ func New(watcher *state.Watcher, listen func() string, explorer Explorer) *Healt
 // End makes the program unready for good, because it is about to end.
 func (h *Health) End() { h.ending.Store(true) }
 
-// Probes returns the health endpoints.
 func (h *Health) Probes() []serve.Probe {
 	return []serve.Probe{
 		{Path: "/healthz", Get: h.healthz},
@@ -49,7 +48,6 @@ func (h *Health) Probes() []serve.Probe {
 	}
 }
 
-// reason is a reason why the program is not ready.
 type reason struct {
 	text  string
 	cause error // nil: the text is complete
@@ -130,7 +128,6 @@ type LeavingGeneration struct {
 	ForMs      int64 `json:"forMs"`
 }
 
-// Status returns the current status. It is safe to call at any time.
 func (h *Health) Status() Status {
 	out := Status{State: registry.Serving, Listen: h.Listen()}
 	s := h.Watcher.Snapshot()

@@ -39,7 +39,6 @@ func selected(r *serve.Request) db.ListDeliveriesParams {
 	return of
 }
 
-// count returns how many deliveries are selected.
 func (w *Webhooks) count(ctx context.Context, of *db.ListDeliveriesParams) (int64, error) {
 	if of.State == nil && of.Type == nil && of.TxHash == nil && of.FirstAt == nil && of.LastAt == nil {
 		return w.db.CountDeliveries(ctx, of.PartnerID)
@@ -71,7 +70,6 @@ type answeredJSON struct {
 	FirstByteUs *int32  `json:"firstByteUs"`
 }
 
-// eventID parses the id of an event in the path.
 func eventID(r *serve.Request) (uuid.UUID, error) {
 	id, err := uuid.Parse(r.Path("eventId"))
 	if err != nil || len(r.Path("eventId")) != len(uuid.Nil.String()) {

@@ -132,7 +132,6 @@ var (
 	lefts  = ask.New[ofLeft, lastBlock](state.SQL(files, "statement_left"))
 )
 
-// building is a statement that is being made.
 type building struct {
 	request *serve.Request
 	pin     *ask.Pin
@@ -255,7 +254,6 @@ func (b *building) covered(ingest *registry.ProgramStatus) error {
 	return nil
 }
 
-// write writes the statement, with its events in chain order.
 func (b *building) write(ctx context.Context, out io.Writer, key ed25519.PrivateKey) error {
 	w := statement.NewWriter(out, b.header)
 	for {
@@ -332,7 +330,6 @@ func (e *statementEvent) statement(p *ask.Pin, partner uint32, hash common.Hash)
 	return out
 }
 
-// Probe returns the probe that serves the keys.
 func (s *Statements) Probe() serve.Probe {
 	return serve.Probe{Path: "/.well-known/navlog-statements", Limited: true, Reads: true, Get: s.Keys}
 }

@@ -34,7 +34,6 @@ const (
 // URL. (*guard.Guard).CheckURL is a CheckURL.
 type CheckURL func(ctx context.Context, rawURL string) (canonical string, err error)
 
-// Webhooks serves the webhook routes of partners.
 type Webhooks struct {
 	pool     *pgxpool.Pool
 	db       *db.Queries
@@ -46,7 +45,6 @@ type Webhooks struct {
 	Rotation bool
 }
 
-// NewWebhooks returns a Webhooks that uses the registry.
 func NewWebhooks(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {
 	return &Webhooks{pool: pool, db: db.New(pool), filtered: registry.Replanned(pool), checkURL: checkURL, log: log}
 }
@@ -77,7 +75,6 @@ func (w *Webhooks) Register(r *serve.Request) (*serve.Answer, error) {
 	}{canonical}}, nil
 }
 
-// key is the key of a request.
 func key(r *serve.Request) string { return r.HTTP.Header.Get("x-api-key") }
 
 // notAdmitted is the failure for a client that may not make a change any more, and nil for another error. Since the

@@ -28,7 +28,6 @@ type Contract struct {
 	router routers.Router
 }
 
-// TheContract returns the contract of the program.
 var TheContract = sync.OnceValue(func() *Contract {
 	for _, kind := range []string{"text/html", "text/csv", "text/event-stream", "application/vnd.apache.parquet"} {
 		openapi3filter.RegisterBodyDecoder(kind, openapi3filter.FileBodyDecoder)

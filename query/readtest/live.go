@@ -45,13 +45,10 @@ func look(t testing.TB, w *state.Watcher) *state.Snapshot {
 	return w.Snapshot()
 }
 
-// ListGenerations implements state.Queries.
 func (l *live) ListGenerations(context.Context) ([]db.ListGenerationsRow, error) {
 	return []db.ListGenerationsRow{{ID: l.generation, Schema: readmodel.Schema(), State: registry.Live}}, nil
 }
 
-// ListStatus implements state.Queries.
 func (l *live) ListStatus(context.Context) ([]db.ListStatusRow, error) { return nil, nil }
 
-// ListUptime implements state.Queries.
 func (l *live) ListUptime(context.Context) ([]db.ListUptimeRow, error) { return nil, nil }

@@ -22,7 +22,6 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// Answer is the result of a handler.
 type Answer struct {
 	Status int // 0: 200
 	Data   any
@@ -83,7 +82,6 @@ func Encode(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// body returns the bytes of the body.
 func (a *Answer) body() ([]byte, error) {
 	if a.Raw != nil {
 		return a.Raw, nil
@@ -157,7 +155,6 @@ func (f *finished) zip() form {
 // zippers are pooled, because each uses almost a megabyte.
 var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// zipped compresses what write writes.
 func zipped(w io.Writer, write func(io.Writer) error) error {
 	z := zippers.Get().(*gzip.Writer)
 	defer zippers.Put(z)
@@ -233,7 +230,6 @@ func (f *finished) known(r *http.Request) string {
 	return matchingTag(r, f.tag)
 }
 
-// notModified responds with 304.
 func notModified(w http.ResponseWriter, tag string) {
 	w.Header().Set("ETag", tag)
 	w.WriteHeader(http.StatusNotModified)

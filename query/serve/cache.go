@@ -58,7 +58,6 @@ func newCache(limit int) *cache {
 		flights: make(map[cacheKey]*flight)}
 }
 
-// len returns the number of cached responses.
 func (c *cache) len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +213,6 @@ func (s *Server) uncached(r *Request, h Handler) (f *finished, err error) {
 	return s.create(r, h)
 }
 
-// slot waits for a slot.
 func (s *Server) slot(r *Request) (release func(error), err error) {
 	return s.slots.acquire(r.Context, r.holder())
 }

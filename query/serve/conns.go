@@ -63,7 +63,6 @@ func NewConns(most, perAddress int, reg prometheus.Registerer) *Conns {
 	return c
 }
 
-// conn is a connection of a client.
 type conn struct {
 	net.Conn
 	conns    *Conns
@@ -85,7 +84,6 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close implements net.Conn.
 func (c *conn) Close() error {
 	c.conns.remove(c)
 	return c.Conn.Close()
@@ -108,7 +106,6 @@ type boundedListener struct {
 	conns *Conns
 }
 
-// Accept implements net.Listener.
 func (l boundedListener) Accept() (net.Conn, error) {
 	for {
 		raw, err := l.Listener.Accept()
@@ -218,7 +215,6 @@ func (c *Conns) wait(in *conn, at *list.List) {
 	}
 }
 
-// remove removes a closed connection.
 func (c *Conns) remove(old *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,7 +237,6 @@ func (c *Conns) forget(old *conn) {
 	}
 }
 
-// State implements http.Server.ConnState.
 func (c *Conns) State(at net.Conn, state http.ConnState) {
 	in, ok := at.(*conn)
 	if !ok {

@@ -46,7 +46,6 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// Write implements io.Writer.
 func (p *patientWriter) Write(b []byte) (written int, err error) {
 	for piece := range slices.Chunk(b, StreamChunk) {
 		p.begun = true
@@ -58,7 +57,6 @@ func (p *patientWriter) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// Flush sends buffered bytes.
 func (p *patientWriter) Flush() error {
 	_, err := p.paced(func() (int, error) {
 		err := p.control.Flush()

@@ -136,7 +136,6 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 // limits are those of the registry.
 func (s *Server) SetBudget(b Budget) { s.slots.budget = b }
 
-// Handler returns the handler for all paths.
 func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Handler {
 	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	handle := func(path string, h http.HandlerFunc) { r.Handle(path, s.measure(path, h)) }
@@ -218,7 +217,6 @@ func (s *Server) cutOff(r *Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// methods returns the methods for the header Allow of a route.
 func (e *Route) methods() []string {
 	var methods []string
 	if e.Get != nil {
@@ -247,7 +245,6 @@ func (e *Route) header() http.Header {
 	return h
 }
 
-// serve returns the HTTP handler of a route.
 func (s *Server) serve(e Route) http.HandlerFunc {
 	if e.PartnerIf == nil {
 		return s.serveAll(e)
@@ -361,7 +358,6 @@ const (
 	varyByAccept = "Accept, Accept-Encoding"
 )
 
-// probe returns the HTTP handler of a probe.
 func (s *Server) probe(p Probe, vary string) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
 		r := s.request(w, hr)
@@ -505,7 +501,6 @@ func routeOf(r *http.Request) string {
 	return "none"
 }
 
-// measure counts and times the requests of a route.
 func (s *Server) measure(route string, next http.HandlerFunc) http.Handler {
 	requests := s.metrics.requests.MustCurryWith(prometheus.Labels{"route": route})
 	seconds := s.metrics.seconds.WithLabelValues(route)

@@ -74,7 +74,6 @@ type Widths struct {
 	Block   int // an IPv4 /24, which may be 256 customers
 }
 
-// Of returns the limit of a prefix.
 func (w Widths) Of(prefix netip.Prefix) int {
 	switch prefix.Bits() {
 	case 56:
@@ -129,7 +128,6 @@ func halves(forAll, all int) shares {
 	return shares{half(all), Widths{n, n, n, max(n, forAll*3/4)}}
 }
 
-// half returns half of n, rounded up.
 func half(n int) int { return (n + 1) / 2 }
 
 // slots limits how many requests are handled at once, so that neither the load of the engines nor memory use grows
@@ -181,7 +179,6 @@ func newSlots(forAll, forPartners int, refused func()) *slots {
 	return s
 }
 
-// all returns the total number of slots.
 func (s *slots) all() int { return s.forAll + s.forPartners }
 
 // places returns how many requests of a kind may wait.
@@ -303,7 +300,6 @@ func (s *slots) fits(w *waiter) bool {
 
 func byWaiting(a, b *line) int { return a.waiting - b.waiting }
 
-// giveTurns hands out the free slots. s.mu is held.
 func (s *slots) giveTurns() {
 	for k := partner; k < kinds; {
 		var l *line
@@ -382,7 +378,6 @@ func (s *slots) giveUp(w *waiter) bool {
 	return true
 }
 
-// leave returns a slot.
 func (s *slots) leave(l *line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,6 @@ func newListener() listener {
 	return listener{notified: make(chan struct{}, 1), listening: new(atomic.Bool), every: lookEvery, rarely: lookRarely}
 }
 
-// notify triggers a look at the read models.
 func (w *Watcher) notify() {
 	select {
 	case w.listener.notified <- struct{}{}:

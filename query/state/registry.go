@@ -43,7 +43,6 @@ type Registry struct {
 	ingest    []programStatus    // trusted reports of ingest about one log, oldest first
 }
 
-// programStatus is the last report of one instance of a program.
 type programStatus struct {
 	program string
 	at      time.Time // by our clock

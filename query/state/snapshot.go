@@ -98,7 +98,6 @@ type Vault struct {
 	Mapped *mapping.Sources
 }
 
-// Addresses returns the addresses of vaults, in order.
 func Addresses(vaults []Vault) []common.Address {
 	out := make([]common.Address, len(vaults))
 	for i := range vaults {
@@ -125,7 +124,6 @@ func empty(database string) error {
 	return plainError{database + " holds no indexed block yet: ingest and project must index one first", true}
 }
 
-// cursorRow is a row of the query for the cursor.
 type cursorRow struct {
 	List     string   `ch:"list"`
 	Seq      uint64   `ch:"seq"`
@@ -194,7 +192,6 @@ func lookBuilding(ctx context.Context, source *Source) (*Snapshot, error) {
 		Partial: true, Source: source}, nil
 }
 
-// number is a numeric query parameter.
 func number(name string, value uint64) clickhouse.Parameters {
 	return clickhouse.Parameters{name: strconv.FormatUint(value, 10)}
 }
@@ -258,7 +255,6 @@ func firstBlock(ctx context.Context, source *Source) (uint64, error) {
 	}
 }
 
-// vaultRecord is a record about a vault.
 type vaultRecord struct {
 	Seq      uint64 `ch:"seq"`
 	Sign     int8   `ch:"sign"`

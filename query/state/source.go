@@ -115,7 +115,6 @@ func bounded(ctx context.Context, parameters clickhouse.Parameters) (context.Con
 // withoutDeadline hides a deadline from the driver, which would derive its own max_execution_time from it.
 type withoutDeadline struct{ context.Context }
 
-// Deadline returns no deadline.
 func (withoutDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // killWithin limits how long the engine is asked to end a query.

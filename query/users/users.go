@@ -65,7 +65,6 @@ func (u *addedUp) json() userJSON {
 	return describe(u.Address, uint64(u.FirstSeen), &u.Deposited, &u.Withdrawn)
 }
 
-// describe returns a user with the totals in a vault or in all.
 func describe(user common.Address, first uint64, deposited, withdrawn *big.Int) userJSON {
 	return userJSON{Address: user.Hex(), FirstSeen: serve.Time(first), TotalDeposited: deposited.String(),
 		TotalWithdrawn: withdrawn.String()}
@@ -106,7 +105,6 @@ func init() {
 	}
 }
 
-// order is the order of a list.
 type order struct {
 	by   string // the client's name for it
 	of   ask.Order
@@ -179,7 +177,6 @@ func (o order) past(ctx context.Context, r *serve.Request, p *ask.Pin, vault com
 	return r.List(serve.Each(users, (*addedUp).json), o.page, total), nil
 }
 
-// count returns the number of users.
 func count(ctx context.Context, p *ask.Pin, vault common.Address) (int64, error) {
 	totals, err := ask.TotalsOf(ctx, p, vault)
 	return int64(totals.Of(vault, vault).Users), err

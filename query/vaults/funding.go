@@ -11,7 +11,6 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// fundingDays is how many days of requests count.
 const fundingDays = 90
 
 type fundingJSON struct {

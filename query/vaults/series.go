@@ -23,7 +23,6 @@ import (
 // throughout. Flows are differences of the vault's running totals at the ends of the buckets: a deposit that becomes
 // void is subtracted in the bucket in which it does.
 
-// maxPoints is the maximum number of points in a response.
 const maxPoints = 2000
 
 type seriesJSON struct {
@@ -148,7 +147,6 @@ type navsOfSeries struct {
 	First int64 `ask:"first"`
 }
 
-// updates are the NAV updates in a bucket.
 type updates struct {
 	ask.Mark
 	Bucket    int64    `ch:"bucket"`
@@ -182,7 +180,6 @@ var (
 	seriesTotals = ask.New[ofSeries, bucketEnd](state.SQL(files, "series_totals"))
 )
 
-// flows are the flows in a bucket.
 type flows struct {
 	deposits, requested, claimed flow
 	users                        int64

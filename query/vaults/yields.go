@@ -21,7 +21,6 @@ type yieldJSON struct {
 	AnnualPercent *string `json:"annualPercent"` // null for less than a day
 }
 
-// yieldDays are the numbers of days for which yields are computed.
 var yieldDays = [...]int64{1, 7, 30, 90}
 
 // gains returns the yields over the last days before now, and the yield since the first NAV of a vault, up to the NAV
