@@ -142,13 +142,14 @@ func TestProofsForPartners(t *testing.T) {
 // is proven.
 func TestProofsBesideAStateSync(t *testing.T) {
 	n := readtest.NewNode(t)
+	n.Synced = true
 	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.CacheBytes = n.URL, 10_000, 0 })
 	deposit := func(id uint64) fact {
 		return fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: id, Assets: 1, Shares: 1,
 			Tx: tx(byte(id))}
 	}
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
-	w.chain.Append(n.SyncedBlock(t, 5, deposit(1), deposit(2))...)
+	w.chain.Append(n.Block(t, 5, deposit(1), deposit(2))...)
 	w.publish()
 	events := w.get(explained("/api/v1/users/"+alice.Hex(), "/totalDeposited",
 		"proof=true")).Data(t).(object)["events"].([]any)

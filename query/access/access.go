@@ -165,26 +165,22 @@ func (a *Access) refuse(limit string, retry time.Duration, message string) error
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
 // authenticate finds the partner of x-api-key. The key is looked up even if other requests from the address failed,
-// because many clients may share it. The response is the same whatever is wrong with the key.
+// because many clients may share it: only a request without a valid key counts against the address. The response is the
+// same whatever is wrong with the key.
 func (a *Access) authenticate(r *serve.Request) (*serve.Partner, error) {
 	entry, err := a.keys.lookUp(r.Context, r.HTTP.Header.Get("x-api-key"))
 	switch {
 	case err != nil:
 		return nil, err
-	case entry == nil:
-		return nil, a.noKey(r.Client)
-	case entry.disabled:
+	case entry != nil && entry.disabled:
 		return nil, serve.Disabled()
+	case entry != nil:
+		return &entry.partner, nil
 	}
-	return &entry.partner, nil
-}
-
-// noKey counts a request without a valid key against its address and returns the error to respond with.
-func (a *Access) noKey(client netip.Addr) error {
 	a.authFailures.Inc()
-	if failed := takeOf(a.byFailure, client, requestsOf(failedKeysPerMinute), a.Now()); !failed.ok {
-		return a.refuse(limitFailedKeys, failed.retry,
+	if failed := takeOf(a.byFailure, r.Client, requestsOf(failedKeysPerMinute), a.Now()); !failed.ok {
+		return nil, a.refuse(limitFailedKeys, failed.retry,
 			"Too many requests without a valid key. Retry-After says when to come back.")
 	}
-	return serve.Unauthorized()
+	return nil, serve.Unauthorized()
 }

@@ -186,7 +186,7 @@ func (q *Page[A, R]) After(
 func (q *Page[A, R]) find(ctx context.Context, p *Pin, args A, offset uint64) (*Place, bool, error) {
 	for rows := withSpare(offset); ; rows *= 2 {
 		parameters := clickhouse.Parameters{"rows": strconv.FormatUint(rows, 10), "offset": strconv.FormatUint(offset, 10)}
-		found, err := q.places.rows(ctx, p, args, parameters)
+		found, err := q.places.all(ctx, p, parameters, args)
 		if err != nil {
 			return nil, false, err
 		}

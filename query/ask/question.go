@@ -281,19 +281,14 @@ const lately = 128
 
 // Rows runs the question at the state of a pin. The error is a *state.Error.
 func (q *Question[A, R]) Rows(ctx context.Context, p *Pin, args A) ([]R, error) {
-	return q.rows(ctx, p, args, nil)
-}
-
-// rows is Rows with additional parameters.
-func (q *Question[A, R]) rows(ctx context.Context, p *Pin, args A, more clickhouse.Parameters) ([]R, error) {
-	rows, err := q.all(ctx, p, more, args)
-	if err != nil || !q.marked {
-		return rows, err
+	of, err := q.RowsOfEach(ctx, p, args)
+	if err != nil {
+		return nil, err
 	}
-	return withoutCursors(p, rows), nil
+	return of[0], nil
 }
 
-// RowsOfEach is Rows for each of some arguments, in one statement. The rows embed Part.
+// RowsOfEach is Rows for each of some arguments, in one statement. The rows of several embed Part.
 func (q *Question[A, R]) RowsOfEach(ctx context.Context, p *Pin, args ...A) ([][]R, error) {
 	out, err := q.each(ctx, p, nil, args)
 	if err != nil || !q.marked {
@@ -311,8 +306,11 @@ func (q *Question[A, R]) each(ctx context.Context, p *Pin, more clickhouse.Param
 		return nil, nil
 	}
 	rows, err := q.all(ctx, p, more, args...)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(args) == 1:
+		return [][]R{rows}, nil
 	}
 	out := make([][]R, len(args))
 	for i := range rows {

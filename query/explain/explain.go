@@ -143,7 +143,7 @@ func explained(ctx context.Context, p *ask.Pin, r *serve.Request, t *target, pag
 	}
 	var made total
 	err = ask.Together(
-		func() (err error) { made, err = l.total(ctx); return },
+		func() (err error) { made, _, err = l.number.logs.total.One(ctx, p, l.args); return },
 		func() (err error) { out.Events, err = l.page(ctx, page); return },
 		func() error { return t.exists(ctx, p) },
 	)

@@ -94,11 +94,6 @@ type amount struct {
 	Sum string `ch:"amount"`
 }
 
-func (l *logs) total(ctx context.Context) (total, error) {
-	made, _, err := l.number.logs.total.One(ctx, l.pin, l.args)
-	return made, err
-}
-
 type entry struct {
 	Seq         uint64         `ch:"seq"`
 	Sub         uint8          `ch:"sub"`

@@ -24,8 +24,10 @@ type Node struct {
 	Receipts map[common.Hash]types.Receipts
 	// Spoil may change a response to a method, from its member "result" onwards, before it is sent.
 	Spoil func(method, result string) string
-	// Calls counts the calls.
-	Calls int
+	// Synced: the node is one of Polygon, and the last fact of a block is in the receipt of a state sync, which is not
+	// part of the receipts root.
+	Synced bool
+	Calls  int
 }
 
 func NewNode(t testing.TB) *Node {
@@ -43,19 +45,6 @@ func AsIs(_, result string) string { return result }
 // separate transaction with a different type, after an unrelated transaction. The record of the block comes last.
 func (n *Node) Block(t testing.TB, number uint64, facts ...Fact) []Fact {
 	t.Helper()
-	return n.block(t, number, 0, facts)
-}
-
-// SyncedBlock is Block on a Polygon chain: the last fact is in the receipt of a state sync, which is not part of the
-// receipts root.
-func (n *Node) SyncedBlock(t testing.TB, number uint64, facts ...Fact) []Fact {
-	t.Helper()
-	return n.block(t, number, 1, facts)
-}
-
-// block creates a block whose last receipts, as many as synced, belong to a state sync.
-func (n *Node) block(t testing.TB, number uint64, synced int, facts []Fact) []Fact {
-	t.Helper()
 	receipts := types.Receipts{{TxHash: Tx(250),
 		Logs: []*types.Log{{Address: Unknown, Topics: []common.Hash{}}, {Address: Unknown, Topics: []common.Hash{}}}}}
 	for i, f := range facts {
@@ -71,7 +60,10 @@ func (n *Node) block(t testing.TB, number uint64, synced int, facts []Fact) []Fa
 	for _, r := range receipts {
 		r.Bloom = types.CreateBloom(r)
 	}
-	rooted := receipts[:len(receipts)-synced]
+	rooted := receipts
+	if n.Synced {
+		rooted = receipts[:len(receipts)-1]
+	}
 	h := &types.Header{Number: new(big.Int).SetUint64(number), Time: uint64(BlockTime(number)), Difficulty: new(big.Int),
 		BaseFee: big.NewInt(7), ReceiptHash: types.DeriveSha(rooted, trie.NewStackTrie(nil))}
 	for _, r := range receipts[len(rooted):] {

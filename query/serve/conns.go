@@ -79,13 +79,15 @@ type conn struct {
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.idle.Load() {
-		c.conns.begins(c)
+		c.move(&c.conns.reading)
 	}
 	return n, err
 }
 
 func (c *conn) Close() error {
-	c.conns.remove(c)
+	c.conns.mu.Lock()
+	c.conns.forget(c)
+	c.conns.mu.Unlock()
 	return c.Conn.Close()
 }
 
@@ -215,12 +217,6 @@ func (c *Conns) wait(in *conn, at *list.List) {
 	}
 }
 
-func (c *Conns) remove(old *conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.forget(old)
-}
-
 // forget removes a connection from all lists and counts. c.mu is held.
 func (c *Conns) forget(old *conn) {
 	if old.gone {
@@ -237,36 +233,27 @@ func (c *Conns) forget(old *conn) {
 	}
 }
 
+// State is for http.Server.ConnState.
 func (c *Conns) State(at net.Conn, state http.ConnState) {
-	in, ok := at.(*conn)
-	if !ok {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !in.gone && state == http.StateIdle {
-		c.wait(in, &c.idle)
-	}
-}
-
-// begins records that the first bytes of a request have arrived.
-func (c *Conns) begins(in *conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !in.gone && in.list == &c.idle {
-		c.wait(in, &c.reading)
+	if in, ok := at.(*conn); ok && state == http.StateIdle {
+		in.move(&c.idle)
 	}
 }
 
 // answering keeps a request's connection open until its response is sent.
 func answering(ctx context.Context) {
-	in, ok := ctx.Value(connKey{}).(*conn)
-	if !ok {
-		return
+	if in, ok := ctx.Value(connKey{}).(*conn); ok {
+		in.move(nil)
 	}
-	in.conns.mu.Lock()
-	defer in.conns.mu.Unlock()
-	in.conns.wait(in, nil)
+}
+
+// move moves an open connection to the end of a list; nil means no list. Only an idle one begins to send a request.
+func (c *conn) move(at *list.List) {
+	c.conns.mu.Lock()
+	defer c.conns.mu.Unlock()
+	if !c.gone && (at != &c.conns.reading || c.list == &c.conns.idle) {
+		c.conns.wait(c, at)
+	}
 }
 
 // maxUnsent is how many bytes the operating system accepts for a client beyond those that it can send. By default these

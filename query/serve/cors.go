@@ -49,7 +49,7 @@ func (s *Server) nowhere(files []File) http.HandlerFunc {
 	var page http.HandlerFunc
 	for _, file := range files {
 		if file.Path == "/" {
-			page = serveFileAs(http.StatusNotFound, file, varyByAccept)
+			page = serveFile(http.StatusNotFound, file, varyByAccept)
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {

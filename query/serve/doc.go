@@ -21,7 +21,7 @@
 //
 // # Under load
 //
-// There are slots of three classes (class.go): for cheap requests, for expensive requests, and for requests that wait
+// There are slots of three classes (engine.go): for cheap requests, for expensive requests, and for requests that wait
 // for proofs, whose queries use an expensive slot in addition. Each class has a fair queue (slots.go): prefixes take
 // turns, then the addresses in them, and each has at most a share of the slots and of the queue. Partners do not wait
 // behind the public. Requests wait for a few seconds at most, and then fail with 503. The time for which a request

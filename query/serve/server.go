@@ -48,7 +48,7 @@ type Route struct {
 	// IsFile responses are themselves files of any length, and are sent like those.
 	IsFile bool
 	// Expensive reports, from the parameters, whether a request takes so much engine time that it needs an expensive
-	// slot (class.go); nil: never.
+	// slot (engine.go); nil: never.
 	Expensive func(url.Values) bool
 	// Proves reports whether the request also calls the node of the chain; nil: never.
 	Proves func(url.Values) bool
@@ -149,14 +149,14 @@ func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Hand
 	for _, probe := range probes {
 		page, both := pages[probe.Path]
 		if both {
-			handle(probe.Path, s.getOnly(byAccept(serveFile(page, varyByAccept), s.probe(probe, varyByAccept))))
+			handle(probe.Path, s.getOnly(byAccept(serveFile(http.StatusOK, page, varyByAccept), s.probe(probe, varyByAccept))))
 			delete(pages, probe.Path)
 		} else {
 			handle(probe.Path, s.getOnly(s.probe(probe, vary)))
 		}
 	}
 	for path, file := range pages {
-		handle(path, s.getOnly(serveFile(file, vary)))
+		handle(path, s.getOnly(serveFile(http.StatusOK, file, vary)))
 	}
 	r.NotFoundHandler = s.measure("none", s.nowhere(files))
 	return s.outermost(r)
@@ -393,11 +393,7 @@ func (s *Server) inPlace(places *slots, r *Request, h Handler) (*finished, error
 }
 
 // serveFile serves a file. A page must not load anything from another host.
-func serveFile(file File, vary string) http.HandlerFunc {
-	return serveFileAs(http.StatusOK, file, vary)
-}
-
-func serveFileAs(status int, file File, vary string) http.HandlerFunc {
+func serveFile(status int, file File, vary string) http.HandlerFunc {
 	h := http.Header{}
 	allowAnyOrigin(h)
 	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; frame-ancestors 'none'")
