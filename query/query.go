@@ -55,7 +55,6 @@ type Query struct {
 	server     *serve.Server
 	conns      *serve.Conns
 	webhooks   *partner.Webhooks
-	rotation   *partner.Rotation
 	statements *partner.Statements
 	explainer  *explain.Explainer
 	health     *health.Health
@@ -94,7 +93,6 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.feed = events.NewFeed()
 	q.webhooks = partner.NewWebhooks(pool, checkURL, log)
 	q.webhooks.Rotation = cfg.PartnerRotation
-	q.rotation = &partner.Rotation{Allowed: cfg.PartnerRotation, Pool: pool}
 	q.statements = &partner.Statements{Pool: pool, Depth: uint64(cfg.StatementConfirmations)}
 	if key, err := statement.Key(cfg.StatementKey); err == nil { // Validate has checked it
 		q.statements.Key = key
@@ -114,7 +112,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 }
 
 // SealWith gives the server the value of NAVLOG_SECRET_KEY, with which it seals the secrets that partners rotate.
-func (q *Query) SealWith(secretKey string) { q.rotation.SecretKey = secretKey }
+func (q *Query) SealWith(secretKey string) { q.webhooks.SecretKey = secretKey }
 
 // Handler serves every path of the program, and traces requests to the API. Before Run has made a snapshot, requests
 // that need the read models get 503.

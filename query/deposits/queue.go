@@ -109,10 +109,8 @@ func stream(ctx context.Context, w io.Writer, r *serve.Request, p *ask.Pin, all 
 			out.WriteByte(',')
 		}
 		var deposits []deposit
-		err := r.Turn(ctx, func(ctx context.Context) (err error) {
-			if deposits, err = unsweptPage.Read(ctx, p, of(p, all[i]), 0, maxQueued); err == nil {
-				err = r.Settled(ctx, p)
-			}
+		err := r.Turn(ctx, p, func(ctx context.Context) (err error) {
+			deposits, err = unsweptPage.Read(ctx, p, of(p, all[i]), 0, maxQueued)
 			return err
 		})
 		if err != nil {

@@ -38,8 +38,8 @@ type certificateJSON struct {
 }
 
 // Certificates shows the caller's certificates, those of its current URL first.
-func (o *Rotation) Certificates(r *serve.Request) (*serve.Answer, error) {
-	stored, err := registry.ListCertificates(r.Context, o.Pool, int64(r.Partner.ID))
+func (w *Webhooks) Certificates(r *serve.Request) (*serve.Answer, error) {
+	stored, err := registry.ListCertificates(r.Context, w.pool, int64(r.Partner.ID))
 	if err != nil {
 		return nil, serve.RegistryFailure(err)
 	}
@@ -61,10 +61,7 @@ func described(certificates []*x509.Certificate) []certificateJSON {
 }
 
 // SetCertificates stores certificates for a URL of the caller, and shows all that it has then.
-func (o *Rotation) SetCertificates(r *serve.Request) (*serve.Answer, error) {
-	if !o.Allowed {
-		return nil, notAllowed()
-	}
+func (w *Webhooks) SetCertificates(r *serve.Request) (*serve.Answer, error) {
 	body, err := r.JSONBody()
 	if err != nil {
 		return nil, err
@@ -73,22 +70,19 @@ func (o *Rotation) SetCertificates(r *serve.Request) (*serve.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealer, err := registry.ProvenSealer(r.Context, o.Pool, o.SecretKey)
+	sealer, err := registry.ProvenSealer(r.Context, w.pool, w.SecretKey)
 	if err != nil {
 		return nil, changeFailure(err, unknownCertificates)
 	}
-	if _, err := registry.SetCertificates(r.Context, o.Pool, author(r), sealer, int64(r.Partner.ID), url,
+	if _, err := registry.SetCertificates(r.Context, w.pool, author(r), sealer, int64(r.Partner.ID), url,
 		given); err != nil {
 		return nil, certificatesFailure(err)
 	}
-	return o.Certificates(r)
+	return w.Certificates(r)
 }
 
 // RemoveCertificates removes certificates for a URL of the caller, and shows those that are left.
-func (o *Rotation) RemoveCertificates(r *serve.Request) (*serve.Answer, error) {
-	if !o.Allowed {
-		return nil, notAllowed()
-	}
+func (w *Webhooks) RemoveCertificates(r *serve.Request) (*serve.Answer, error) {
 	body, err := optionalBody(r)
 	if err != nil {
 		return nil, err
@@ -106,12 +100,12 @@ func (o *Rotation) RemoveCertificates(r *serve.Request) (*serve.Answer, error) {
 		return nil, err
 	}
 	_, err = registry.RemoveCertificates(
-		r.Context, o.Pool, author(r), int64(r.Partner.ID), url, only != "client", only != "authorities",
+		r.Context, w.pool, author(r), int64(r.Partner.ID), url, only != "client", only != "authorities",
 	)
 	if err != nil {
 		return nil, certificatesFailure(err)
 	}
-	return o.Certificates(r)
+	return w.Certificates(r)
 }
 
 // parseCertificates parses {"authorities": PEM, "certificate": PEM, "key": PEM, "url": "..."}; the certificate and its

@@ -8,18 +8,20 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Rotation replaces a partner's signing secret, API keys and certificates at the request of the partner.
-type Rotation struct {
-	// Allowed is the operator's setting. It is off by default: a thief of a key could lock its owner out.
-	Allowed   bool
-	Pool      *pgxpool.Pool
-	SecretKey string // NAVLOG_SECRET_KEY
+// IfAllowed is a handler that replaces a partner's signing secret, API keys or certificates at the request of the
+// partner, if the operator allows it. That is off by default: a thief of a key could lock its owner out.
+func (w *Webhooks) IfAllowed(h serve.Handler) serve.Handler {
+	if w.Rotation {
+		return h
+	}
+	return func(*serve.Request) (*serve.Answer, error) {
+		return nil, serve.NotFound("Secrets, keys and certificates cannot be changed here: ask the operator of this navlog.")
+	}
 }
 
 type rotatedSecretJSON struct {
@@ -27,20 +29,17 @@ type rotatedSecretJSON struct {
 	TakesOverAt   string `json:"takesOverAt"`
 }
 
-// Secret gives the caller a new signing secret. The old one signs until the end of the overlap.
-func (o *Rotation) Secret(r *serve.Request) (*serve.Answer, error) {
-	if !o.Allowed {
-		return nil, notAllowed()
-	}
+// RotateSecret gives the caller a new signing secret. The old one signs until the end of the overlap.
+func (w *Webhooks) RotateSecret(r *serve.Request) (*serve.Answer, error) {
 	overlap, err := readOverlap(r)
 	if err != nil {
 		return nil, err
 	}
-	sealer, err := registry.ProvenSealer(r.Context, o.Pool, o.SecretKey)
+	sealer, err := registry.ProvenSealer(r.Context, w.pool, w.SecretKey)
 	if err != nil {
 		return nil, changeFailure(err, unknownSecret)
 	}
-	rotated, err := registry.RotateSecret(r.Context, o.Pool, author(r), sealer, int64(r.Partner.ID), overlap)
+	rotated, err := registry.RotateSecret(r.Context, w.pool, author(r), sealer, int64(r.Partner.ID), overlap)
 	var rotating *registry.RotatingError
 	switch {
 	case errors.As(err, &rotating):
@@ -56,13 +55,10 @@ type rotatedKeyJSON struct {
 	Revoked []string `json:"revoked"`
 }
 
-// Key gives the caller a new API key, of the same kind as the one that the request has, and revokes its oldest key if
+// RotateKey gives the caller a new API key, of the same kind as the one that the request has, and revokes its oldest key if
 // two were live.
-func (o *Rotation) Key(r *serve.Request) (*serve.Answer, error) {
-	if !o.Allowed {
-		return nil, notAllowed()
-	}
-	issued, err := registry.RotateKey(r.Context, o.Pool, author(r), int64(r.Partner.ID), registry.IsTestKey(key(r)))
+func (w *Webhooks) RotateKey(r *serve.Request) (*serve.Answer, error) {
+	issued, err := registry.RotateKey(r.Context, w.pool, author(r), int64(r.Partner.ID), registry.IsTestKey(key(r)))
 	if err != nil {
 		return nil, changeFailure(err, unknownKey)
 	}
@@ -103,10 +99,6 @@ func readOverlap(r *serve.Request) (time.Duration, error) {
 		return 0, serve.InvalidBody(overlapRange)
 	}
 	return time.Duration(*seconds) * time.Second, nil
-}
-
-func notAllowed() *serve.Failure {
-	return serve.NotFound("Secrets, keys and certificates cannot be changed here: ask the operator of this navlog.")
 }
 
 func underWay(until time.Time) *serve.Failure {

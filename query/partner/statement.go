@@ -259,7 +259,7 @@ func (b *building) write(ctx context.Context, out io.Writer, key ed25519.Private
 	for {
 		var some []statementEvent
 		var hashes []common.Hash
-		err := b.request.Turn(ctx, func(ctx context.Context) (err error) {
+		err := b.request.Turn(ctx, nil, func(ctx context.Context) (err error) {
 			if some, err = b.next(ctx); err == nil {
 				hashes, err = b.hashes(ctx, some)
 			}

@@ -43,6 +43,8 @@ type Webhooks struct {
 
 	// Rotation is whether partners may change their secret, keys and certificates, which the pages offer then.
 	Rotation bool
+	// SecretKey is NAVLOG_SECRET_KEY, which seals the secrets and certificates.
+	SecretKey string
 }
 
 func NewWebhooks(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {

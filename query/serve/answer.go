@@ -30,7 +30,7 @@ type Answer struct {
 	Kind   string // Content-Type; empty: JSON
 	Name   string // the file name under which a streamed body is saved; empty: none
 	// Stream writes a long body piece by piece. It is called once the answer is known to be exact. It reads in turns
-	// (Request.Turn), and must check that what it reads belongs to the same state (Request.Settled).
+	// (Request.Turn).
 	Stream func(context.Context, io.Writer) error
 	// Input is what the streamed bytes depend on besides the state, the request and the partner; empty: nothing. It is
 	// part of the ETag.

@@ -200,21 +200,15 @@ func (s *Server) cached(r *Request, h Handler) (*finished, error) {
 	own := *r // the response is not only for this client
 	own.Context, own.Header = context.WithoutCancel(r.Context), http.Header{}
 	return s.cache.answer(r.Context, key, r.snapshot, holds,
-		func() (func(error), error) { return s.slot(&own) }, func() (*finished, error) { return s.create(&own, h) })
+		func() (func(error), error) { return s.slots.acquire(own.Context, own.holder()) },
+		func() (*finished, error) { return s.create(&own, h) })
 }
 
 // uncached handles a request as soon as there is a slot for it.
 func (s *Server) uncached(r *Request, h Handler) (f *finished, err error) {
-	release, err := s.slot(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { release(err) }()
-	return s.create(r, h)
-}
-
-func (s *Server) slot(r *Request) (release func(error), err error) {
-	return s.slots.acquire(r.Context, r.holder())
+	err = s.onSlot(r.Context, r.holder(), s.slots.acquire,
+		func(context.Context) (err error) { f, err = s.create(r, h); return err })
+	return f, err
 }
 
 // create runs a handler. The caller holds a slot.

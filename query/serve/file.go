@@ -102,12 +102,7 @@ func Whole[T any](
 				err := ask.Together(
 					func() error { return w.Write(rows) },
 					func() error {
-						return r.Turn(ctx, func(ctx context.Context) (err error) {
-							if more, err = next(ctx); err == nil && p != nil {
-								err = r.Settled(ctx, p)
-							}
-							return err
-						})
+						return r.Turn(ctx, p, func(ctx context.Context) (err error) { more, err = next(ctx); return })
 					},
 				)
 				if err != nil {

@@ -95,18 +95,11 @@ type member struct {
 
 // members returns the members that a holder counts against, narrowest first.
 func (h holder) members() []member {
-	if h.partner != 0 {
-		return []member{{partner: h.partner}}
-	}
-	if h.allLive {
-		return []member{{allLive: true}}
+	if h.partner != 0 || h.allLive {
+		return []member{{partner: h.partner, allLive: h.allLive}}
 	}
 	prefixes := Prefixes(h.client)
-	out := make([]member, len(prefixes))
-	for i, prefix := range prefixes {
-		out[i] = member{prefix: prefix}
-	}
-	return out
+	return Each(prefixes, func(prefix *netip.Prefix) member { return member{prefix: *prefix} })
 }
 
 // shares are the maximum numbers of slots that one member may hold.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -44,7 +45,8 @@ func (s *Server) stream(
 		return nil, err
 	}
 	defer leave()
-	a, err := s.begin(r, h)
+	var a *Answer
+	err = s.onSlot(r.Context, r.holder(), s.slots.acquire, func(context.Context) (err error) { a, err = h(r); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -100,16 +102,6 @@ func (s *Server) stream(
 	return nil, nil
 }
 
-// begin runs the handler of a long response on an engine slot.
-func (s *Server) begin(r *Request, h Handler) (a *Answer, err error) {
-	release, err := s.slot(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { release(err) }()
-	return h(r)
-}
-
 // deliver sends a finished response, until end. A long one uses memory until its client has received it, so it needs a
 // place, and its client must receive MinRate. Only the work shows how long a response is, so the place is taken after
 // it.
@@ -144,9 +136,17 @@ func (r *Request) stateTag(a *Answer) string {
 }
 
 // Turn runs queries of a response that is being sent, on an engine slot and within RequestTimeout. Between its turns
-// such a response has one of the places for long responses, but no engine slot, however slowly its client reads.
-func (r *Request) Turn(ctx context.Context, work func(context.Context) error) error {
-	return r.server.onSlot(ctx, r.holder(), r.server.slots.acquirePatiently, work)
+// such a response has one of the places for long responses, but no engine slot, however slowly its client reads. The
+// error is ask.ErrRewritten if what was read does not belong to the state of the pin, unless that is nil: then it must
+// not be sent.
+func (r *Request) Turn(ctx context.Context, p *ask.Pin, work func(context.Context) error) error {
+	return r.server.onSlot(ctx, r.holder(), r.server.slots.acquirePatiently, func(ctx context.Context) error {
+		err := work(ctx)
+		if err == nil && p != nil {
+			err = p.Settled(ctx, r.server.Watcher)
+		}
+		return err
+	})
 }
 
 // BeforeProofs runs the queries of a request that may wait for proofs afterwards. If it does, its own slot is only a

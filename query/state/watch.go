@@ -140,7 +140,7 @@ func (w *Watcher) Newer(ctx context.Context, than *Snapshot) (*Snapshot, error) 
 	if s := w.snapshot.Load(); s != than {
 		return s, nil
 	}
-	if err := w.lookOnce(ctx); err != nil && w.snapshot.Load() != nil {
+	if err := w.look(ctx); err != nil && w.snapshot.Load() != nil {
 		return nil, err
 	}
 	return w.snapshot.Load(), nil // without one, the error is only the reason why there is nothing to serve
@@ -150,19 +150,14 @@ func (w *Watcher) Newer(ctx context.Context, than *Snapshot) (*Snapshot, error) 
 func (w *Watcher) Look(ctx context.Context) error {
 	w.looking.Lock()
 	defer w.looking.Unlock()
-	return w.lookOnce(ctx)
+	return w.look(ctx)
 }
 
-// lookOnce is Look for a caller that holds looking.
-func (w *Watcher) lookOnce(ctx context.Context) error {
+// look is Look for a caller that holds looking.
+func (w *Watcher) look(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.LookTimeout)
 	defer cancel()
-	err := w.look(ctx)
-	w.fault.Store(&err)
-	return err
-}
-
-func (w *Watcher) look(ctx context.Context) error {
+	defer func() { w.fault.Store(&err) }()
 	w.forget()
 	registry := w.registry.Load()
 	if !registry.Known {
