@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"math/big"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,14 +15,10 @@ import (
 	"github.com/holiman/uint256"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/readmodel/expect"
 )
-
-// Writer is the writer id in all rows.
-const Writer = uint64(1)
 
 // Generation is a database that is filled from a log.
 type Generation struct {
@@ -193,7 +188,7 @@ var kinds = map[Kind]struct {
 }
 
 func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
-	row := &readmodel.EventRow{Seq: e.Seq, Sign: 1, Retracts: e.Retracts, Writer: Writer, Boundary: e.Boundary,
+	row := &readmodel.EventRow{Seq: e.Seq, Sign: 1, Retracts: e.Retracts, Writer: 1, Boundary: e.Boundary,
 		Quarantined: e.Quarantined, Passed: e.Passed, Block: e.Block, Hash: e.Hash, TS: e.At(), Vault: e.Fact.Vault, Tx: e.Tx,
 		LogIndex: e.Index, Event: cmp.Or(e.Event, kinds[e.Kind].event)}
 	if e.Retracts != 0 {
@@ -205,11 +200,13 @@ func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 		return row
 	case Vault:
 		row.Record, row.TS, row.Vault = readmodel.VaultRecord, 0, common.BytesToAddress(e.Meta.Address)
-		row.Payload = marshalled(&event.Record{Seq: e.Seq, Retracts: e.Retracts, ChainId: chainID,
+		payload, err := proto.Marshal(&event.Record{Seq: e.Seq, Retracts: e.Retracts, ChainId: chainID,
 			Fact: &event.Record_Vault{Vault: e.Meta}})
+		if err != nil {
+			panic(err)
+		}
+		row.Payload = string(payload)
 		return row
-	case Settlement:
-		row.Payload = settlement(e, chainID)
 	}
 	if e.Quarantined {
 		return row
@@ -256,30 +253,6 @@ func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 func amount(n int64) (out readmodel.Amount) {
 	out.SetUint64(uint64(n))
 	return out
-}
-
-func marshalled(r *event.Record) string {
-	b, err := proto.Marshal(r)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
-}
-
-// settlement returns the payload of a log whose values have no columns of their own.
-func settlement(e Entry, chainID uint64) string {
-	n := big.NewInt
-	topics, data, err := contracts.Encode(contracts.WithdrawalsSettled{SettlementID: n(int64(e.ID)), RequestCount: n(1),
-		Shares: n(e.Shares), Assets: n(e.Assets), NavPerShare: n(e.Price)})
-	if err != nil {
-		panic(err)
-	}
-	l := &event.Log{Address: e.Fact.Vault.Bytes(), Data: data, BlockNumber: e.Block, BlockTime: uint64(BlockTime(e.Block)),
-		TxHash: e.Tx.Bytes(), LogIndex: e.Index}
-	for _, topic := range topics {
-		l.Topics = append(l.Topics, topic.Bytes())
-	}
-	return marshalled(&event.Record{Seq: e.Seq, Retracts: e.Retracts, ChainId: chainID, Fact: &event.Record_Log{Log: l}})
 }
 
 // Count returns the number of rows of a table; of may include a WHERE clause.

@@ -82,13 +82,6 @@ func Encode(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func (a *Answer) body() ([]byte, error) {
-	if a.Raw != nil {
-		return a.Raw, nil
-	}
-	return Encode(envelope{OK: true, Data: a.Data, Meta: a.Meta})
-}
-
 // finished is a response ready to be sent, in each of its forms. It may be sent many times concurrently, so it is
 // immutable.
 type finished struct {
@@ -117,9 +110,12 @@ type form struct {
 
 // finish returns the bytes of a response. header has the headers set by the handler.
 func (a *Answer) finish(header http.Header) (*finished, error) {
-	body, err := a.body()
-	if err != nil {
-		return nil, Internal(err)
+	body := a.Raw
+	if body == nil {
+		var err error
+		if body, err = Encode(envelope{OK: true, Data: a.Data, Meta: a.Meta}); err != nil {
+			return nil, Internal(err)
+		}
 	}
 	sum := sha256.Sum256(body)
 	all := http.Header{"Content-Type": {cmp.Or(a.Kind, jsonKind)}}
