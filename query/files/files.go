@@ -57,9 +57,9 @@ var tagged = map[string]kind{"": text, "foreign": foreign, "time": instant, "num
 
 // columnsOf returns the columns of rows of a type, a struct of JSON: its fields in their order, under their names in
 // JSON. A field of a struct within it is named parent.field. The tag file names the kind of a text that is not text of
-// navlog such as an address, a hash, an amount or a kind: foreign is untrusted text such as a token's name (see
-// guarded), time is a time in the format of the API, and number is a number of at most 64 bits that JSON has as a
-// decimal string. Integers and booleans have their own types, and a pointer may be null. A field with the tag "-" has
+// navlog such as an address, a hash, an amount or a kind: foreign is untrusted text such as a token's name
+// (printable.Cell), time is a time in the format of the API, and number is a number of at most 64 bits that JSON has as
+// a decimal string. Integers and booleans have their own types, and a pointer may be null. A field with the tag "-" has
 // no column.
 func columnsOf(rows reflect.Type, parent column) (out []column) {
 	for i := range rows.NumField() {

@@ -3,7 +3,7 @@
 // writing direction make a line look different from its content.
 //
 // Text is for the place where untrusted text enters. JSON is for storing a whole document with such text; it does not
-// rely on Text having been used everywhere.
+// rely on Text having been used everywhere. Cell is for a CSV file, which a spreadsheet may open.
 package printable
 
 import (

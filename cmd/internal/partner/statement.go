@@ -21,7 +21,6 @@ import (
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/console"
-	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/input"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -148,7 +147,7 @@ func writeCSV(out io.Writer, d *statement.Document) error {
 		row := []string{e.ID.String(), e.Type, one.VaultAddress, one.UserAddress, assets, one.Shares, one.RequestIndex,
 			one.BlockNumber, e.BlockHash, one.TxHash, strconv.FormatUint(uint64(one.LogIndex), 10), one.Timestamp}
 		for i := range row { // the signer of the statement chose these texts
-			row[i] = files.ForeignText(row[i])
+			row[i] = printable.Cell(row[i])
 		}
 		_ = w.Write(row)
 	}
