@@ -55,8 +55,8 @@ type rotatedKeyJSON struct {
 	Revoked []string `json:"revoked"`
 }
 
-// RotateKey gives the caller a new API key, of the same kind as the one that the request has, and revokes its oldest key if
-// two were live.
+// RotateKey gives the caller a new API key, of the same kind as the one that the request has, and revokes its oldest
+// key if two were live.
 func (w *Webhooks) RotateKey(r *serve.Request) (*serve.Answer, error) {
 	issued, err := registry.RotateKey(r.Context, w.pool, author(r), int64(r.Partner.ID), registry.IsTestKey(key(r)))
 	if err != nil {
