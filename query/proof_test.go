@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,35 @@ func TestProofs(t *testing.T) {
 	plain := w.get(strings.Replace(path, "proof=true", "proof=false", 1)).Body.String()
 	if strings.Contains(plain, "proof\"") || n.Calls != 4 {
 		t.Errorf("without proofs: %d calls, %s", n.Calls, plain)
+	}
+}
+
+// TestProofsBesideRetractedEvents: of two events at one place of the chain, the live one is proven by its own block, and
+// the retracted one has no proof.
+func TestProofsBesideRetractedEvents(t *testing.T) {
+	n := readtest.NewNode(t)
+	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.CacheBytes = n.URL, 10_000, 0 })
+	deposit := func(id uint64) fact {
+		return fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: id, Assets: 1, Shares: 1,
+			Tx: tx(byte(id))}
+	}
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
+	w.chain.Append(n.Block(t, 5, deposit(1))...)
+	w.chain.Retract(4)
+	live := slices.Concat(n.Block(t, 5, deposit(2)), n.Block(t, 6, deposit(3)))
+	w.chain.Append(live...)
+	w.publish()
+	events := w.get(explained("/api/v1/users/"+alice.Hex(), "/totalDeposited", "proof=true",
+		"retracted=true")).Data(t).(object)["events"].([]any)
+	same(t, "events", len(events), 3)
+	proven := []any{nil, live[0].Hash.Hex(), live[2].Hash.Hex()}
+	for i, one := range events {
+		e := one.(object)
+		proof, _ := e["proof"].(object)
+		same(t, "the block that proves "+fmt.Sprint(e["id"]), proof["blockHash"], proven[i])
+		if why, _ := e["unproven"].(string); (proven[i] == nil) != strings.Contains(why, "It was retracted") {
+			t.Errorf("event %d is unproven: %q", i, why)
+		}
 	}
 }
 
