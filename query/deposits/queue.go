@@ -151,14 +151,16 @@ func shown(p *ask.Pin, groups []group, deposits []deposit) []groupJSON {
 func queueFile(ctx context.Context, r *serve.Request, p *ask.Pin, groups []group) (*serve.Answer, error) {
 	var last *ask.Place
 	size := r.Params.PageSize()
-	return serve.Whole(ctx, r, p, func(ctx context.Context) (_ []depositJSON, err error) {
-		for ; len(groups) > 0; groups, last = groups[1:], nil {
-			var rows []deposit
-			rows, last, err = unsweptPage.After(ctx, p, of(p, groups[0]), last, size)
-			if err != nil || len(rows) > 0 {
-				return serve.Each(rows, func(d *deposit) depositJSON { return d.json(p, p.Block) }), err
+	return serve.Whole(ctx, r, p, func(ctx context.Context) (_ []depositJSON, more bool, err error) {
+		var rows, some []deposit
+		for len(groups) > 0 && len(rows) < size {
+			if some, last, err = unsweptPage.After(ctx, p, of(p, groups[0]), last, size-len(rows)); err != nil {
+				return nil, false, err
+			}
+			if rows = append(rows, some...); len(rows) < size {
+				groups, last = groups[1:], nil
 			}
 		}
-		return nil, nil
+		return serve.Each(rows, func(d *deposit) depositJSON { return d.json(p, p.Block) }), len(groups) > 0, nil
 	})
 }

@@ -162,14 +162,16 @@ func (f *filter) page(ctx context.Context, p *ask.Pin) ([]row, error) {
 // has no effect.
 func (f *filter) file(ctx context.Context, r *serve.Request, p *ask.Pin) (*serve.Answer, error) {
 	some := *f
-	return serve.Whole(ctx, r, p, func(ctx context.Context) ([]eventJSON, error) {
+	return serve.Whole(ctx, r, p, func(ctx context.Context) ([]eventJSON, bool, error) {
 		rows, err := some.page(ctx, p)
 		if err != nil || len(rows) == 0 {
-			return nil, err
+			return nil, false, err
 		}
+		more := len(rows) > some.size
 		rows = rows[:min(len(rows), some.size)]
 		some.place = rows[len(rows)-1].place(some.Retracted)
-		return describe(ctx, p, rows, some.Retracted)
+		out, err := describe(ctx, p, rows, some.Retracted)
+		return out, more, err
 	})
 }
 

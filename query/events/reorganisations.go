@@ -51,7 +51,7 @@ func Reorganisations(r *serve.Request) (*serve.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		args := ofReorganisations{Width: width, Before: math.MaxUint64, Most: mostSections}
 		m := reorganisationsMeta{}
-		sections := func(ctx context.Context) ([]reorganisationsJSON, error) {
+		sections := func(ctx context.Context) ([]reorganisationsJSON, bool, error) {
 			rows, err := reorganisations.Rows(ctx, p, args)
 			out := make([]reorganisationsJSON, len(rows))
 			for i, row := range rows {
@@ -60,13 +60,13 @@ func Reorganisations(r *serve.Request) (*serve.Answer, error) {
 				m.Total = int64(row.Total)
 				args.Before = row.From / width
 			}
-			return out, err
+			return out, uint64(len(rows)) == args.Most, err
 		}
 		if r.AsFile() { // a file has the older buckets too
 			args.Most = uint64(r.Params.PageSize())
 			return serve.Whole(ctx, r, p, sections)
 		}
-		out, err := sections(ctx)
+		out, _, err := sections(ctx)
 		if err != nil {
 			return nil, err
 		}

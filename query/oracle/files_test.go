@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/serve"
@@ -199,19 +201,25 @@ func TestFilesOfDeposits(t *testing.T) {
 	}
 }
 
-// TestFileOfRewrittenBlock: a reorganisation retracts the blocks of a file after its first row was sent, and another
-// one that retracts less follows before the second row is read. Files from lists are cut off; files from events, and
-// files about a block that stays, are sent completely and unchanged.
+// TestFileOfRewrittenBlock: a reorganisation retracts the blocks of a file after its first rows were read, and another
+// one that retracts less follows before the next ones are read. Files from lists are cut off; files from events, files
+// about a block that stays, and files whose rows were all read at once are sent completely and unchanged.
 func TestFileOfRewrittenBlock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends one query after the other")
 	}
-	whole := readtest.SmallChain()
-	before := readtest.NewLog(readtest.ChainID)
-	before.Entries = slices.Clone(whole.Entries[:whole.Seq()-1])
-	for !before.Entries[len(before.Entries)-1].Boundary { // the last unit goes back to block 9
-		before.Entries = before.Entries[:len(before.Entries)-1]
+	before := readtest.SmallChain()
+	more := make([]readtest.Fact, 11) // users: a file by rows of one ranks ten users at once
+	for i := range more {
+		more[i] = readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: common.Address{0xd0, byte(i)},
+			Other: readtest.Router, ID: uint64(4 + i), Assets: 5, Shares: 5, Block: 12, Index: uint32(i),
+			Tx: readtest.Tx(byte(19 + i))}
 	}
+	before.Append(append(more, readtest.BlockRecord(12))...)
+	whole := readtest.NewLog(readtest.ChainID)
+	whole.Entries = slices.Clone(before.Entries)
+	whole.Retract(9)
+	whole.Append(readtest.BlockRecord(10), readtest.BlockRecord(11))
 	again := readtest.NewLog(readtest.ChainID)
 	again.Entries = slices.Clone(whole.Entries)
 	again.Retract(10)
@@ -234,32 +242,34 @@ func TestFileOfRewrittenBlock(t *testing.T) {
 		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits?asOfBlock=9":    false,
 		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/withdrawals?asOfBlock=9": false,
 	} {
-		g := readtest.New(t, enginetest.ClickHouse(t))
-		g.Write(before)
-		wrapped := slices.Clone(routes)
-		then := func() {}
-		for i := range wrapped {
-			get := wrapped[i].Get
-			wrapped[i].Get = func(r *serve.Request) (*serve.Answer, error) {
-				a, err := get(r)
-				if err == nil && a.Stream != nil {
-					send := a.Stream
-					a.Stream = func(ctx context.Context, w io.Writer) error { then(); return send(ctx, w) }
+		for _, atOnce := range []int{1, 100} {
+			g := readtest.New(t, enginetest.ClickHouse(t))
+			g.Write(before)
+			wrapped := slices.Clone(routes)
+			then := func() {}
+			for i := range wrapped {
+				get := wrapped[i].Get
+				wrapped[i].Get = func(r *serve.Request) (*serve.Answer, error) {
+					a, err := get(r)
+					if err == nil && a.Stream != nil {
+						send := a.Stream
+						a.Stream = func(ctx context.Context, w io.Writer) error { then(); return send(ctx, w) }
+					}
+					return a, err
 				}
-				return a, err
 			}
-		}
-		a := &asked{readtest.Serve(t, g, wrapped...), t, g, before}
-		a.Server.FileRows = 1
-		file := withQuery(path, "format=csv")
-		was := a.Get(file).Body.String()
-		then = func() { g.Write(whole); g.Write(again) }
-		got, ended := a.abrupt(file)
-		switch {
-		case ended == cut:
-			t.Errorf("%s is complete: %t\n%s", path, ended, got)
-		case ended && got != was:
-			t.Errorf("%s\n got %s\nwant %s", path, got, was)
+			a := &asked{readtest.Serve(t, g, wrapped...), t, g, before}
+			a.Server.FileRows = atOnce
+			file := withQuery(path, "format=csv")
+			was := a.Get(file).Body.String()
+			then = func() { g.Write(whole); g.Write(again) }
+			got, ended := a.abrupt(file)
+			switch {
+			case ended == (cut && atOnce == 1):
+				t.Errorf("%s, read by %d rows, is complete: %t\n%s", path, atOnce, ended, got)
+			case ended && got != was:
+				t.Errorf("%s\n got %s\nwant %s", path, got, was)
+			}
 		}
 	}
 }

@@ -136,19 +136,19 @@ func (w *Webhooks) deliveriesFile(
 	r *serve.Request, rows int, after db.ListDeliveriesParams,
 ) (*serve.Answer, error) {
 	after.Limit = int32(max(1, rows/maxAttempts))
-	return serve.Whole(r.Context, r, nil, func(ctx context.Context) ([]tried, error) {
+	return serve.Whole(r.Context, r, nil, func(ctx context.Context) ([]tried, bool, error) {
 		deliveries, err := w.filtered.ListDeliveries(ctx, after)
 		if err != nil {
-			return nil, serve.RegistryFailure(err)
+			return nil, false, serve.RegistryFailure(err)
 		}
 		if len(deliveries) == 0 {
-			return nil, nil
+			return nil, false, nil
 		}
 		last := &deliveries[len(deliveries)-1]
 		after.AfterAt, after.AfterSequence, after.AfterEvent = &last.CreatedAt, last.Sequence, last.EventID
 		described, err := w.withAttempts(ctx, deliveries)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		var out []tried
 		for i := range described {
@@ -160,6 +160,6 @@ func (w *Webhooks) deliveriesFile(
 				out = append(out, tried{d, &d.Attempts[j]})
 			}
 		}
-		return out, nil
+		return out, len(deliveries) == int(after.Limit), nil
 	})
 }

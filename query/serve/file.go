@@ -77,38 +77,44 @@ func (r *Request) listName() string {
 		"-").Replace(routeOf(r.HTTP))
 }
 
-// Whole returns the answer that contains a whole list; next returns the next rows, and none at the end. The first
-// rows are read at once, while an error can still be reported, and each later batch while the previous one is
-// written. If the file's block is rewritten meanwhile, the file is cut off.
+// Whole returns the answer that contains a whole list; next returns the next rows, and whether there may be more. The
+// first rows are read at once, while an error can still be reported, and each later batch while the previous one is
+// written. If the file's block is rewritten between two batches, the file is cut off.
 //
 // p is nil for a list that does not depend on a block and may change while it is sent: each row is as it was when it
 // was read. So the file has no ETag, because only its bytes could identify it.
 func Whole[T any](
-	ctx context.Context, r *Request, p *ask.Pin, next func(context.Context) ([]T, error),
+	ctx context.Context, r *Request, p *ask.Pin, next func(context.Context) (rows []T, more bool, err error),
 ) (*Answer, error) {
 	name := r.listName() + "-" + r.server.Watcher.Now().UTC().Format("20060102T150405Z") // when the first rows are read
 	if p != nil {
 		name = fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block)
 	}
-	rows, err := next(ctx)
+	rows, more, err := next(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format), untagged: p == nil,
 		Stream: func(ctx context.Context, out io.Writer) error {
 			w := files.NewWriter[T](r.format, out)
-			for len(rows) > 0 {
-				var more []T
+			for more {
+				var following []T
 				err := ask.Together(
 					func() error { return w.Write(rows) },
 					func() error {
-						return r.Turn(ctx, p, func(ctx context.Context) (err error) { more, err = next(ctx); return })
+						return r.Turn(ctx, p, func(ctx context.Context) (err error) {
+							following, more, err = next(ctx)
+							return err
+						})
 					},
 				)
 				if err != nil {
 					return err
 				}
-				rows = more
+				rows = following
+			}
+			if err := w.Write(rows); err != nil {
+				return err
 			}
 			return w.Close()
 		}}, nil
@@ -121,10 +127,10 @@ func Listed[A any, R comparable, T any](ctx context.Context, r *Request, p *ask.
 	count func() (int64, error), describe func(*R) T) (*Answer, error) {
 	if r.AsFile() {
 		var last *ask.Place
-		return Whole(ctx, r, p, func(ctx context.Context) (_ []T, err error) {
+		return Whole(ctx, r, p, func(ctx context.Context) (_ []T, more bool, err error) {
 			var rows []R
 			rows, last, err = question.After(ctx, p, args, last, page.Size)
-			return Each(rows, describe), err
+			return Each(rows, describe), len(rows) == page.Size, err
 		})
 	}
 	rows, total, err := question.Counted(ctx, p, args, page.Offset(), page.Size, count)
@@ -147,9 +153,5 @@ func Short[T any](ctx context.Context, r *Request, p *ask.Pin, rows []T) (*Answe
 	if !r.AsFile() {
 		return &Answer{Data: rows}, nil
 	}
-	return Whole(ctx, r, p, func(context.Context) ([]T, error) {
-		all := rows
-		rows = nil
-		return all, nil
-	})
+	return Whole(ctx, r, p, func(context.Context) ([]T, bool, error) { return rows, false, nil })
 }

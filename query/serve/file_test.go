@@ -34,18 +34,18 @@ func TestFileCutOff(t *testing.T) {
 			failAt := r.Params.Integer("failAt", 1<<20, 0, 1<<30, "")
 			return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 				parts = 0
-				return serve.Whole(ctx, r, p, func(context.Context) ([]named, error) {
+				return serve.Whole(ctx, r, p, func(context.Context) ([]named, bool, error) {
 					if parts++; uint64(parts) == failAt {
-						return nil, errors.New("the engine is gone")
+						return nil, false, errors.New("the engine is gone")
 					}
 					if parts > 5 {
-						return nil, nil
+						return nil, false, nil
 					}
 					noise := make([]byte, serve.StreamChunk) // random bytes do not compress, so they do not stay in a buffer
 					for i := range noise {
 						noise[i] = byte('!' + rand.IntN(90))
 					}
-					return []named{{string(noise)}}, nil
+					return []named{{string(noise)}}, true, nil
 				})
 			})
 		}})
@@ -89,17 +89,17 @@ func TestFileTimeout(t *testing.T) {
 		serve.Route{Path: "/list", AsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
 			return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 				first, last := true, time.Now().Add(long)
-				return serve.Whole(ctx, r, p, func(ctx context.Context) ([]named, error) {
+				return serve.Whole(ctx, r, p, func(ctx context.Context) ([]named, bool, error) {
 					if !first {
 						select {
 						case <-ctx.Done():
-							return nil, ctx.Err()
+							return nil, false, ctx.Err()
 						case <-time.After(time.Until(last)): // past the timeout of other responses, however slow the machine is
-							return nil, nil
+							return nil, false, nil
 						}
 					}
 					first = false
-					return []named{{strings.Repeat("x", serve.StreamChunk)}}, nil
+					return []named{{strings.Repeat("x", serve.StreamChunk)}}, true, nil
 				})
 			})
 		}}, serve.Route{Path: "/document", IsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {

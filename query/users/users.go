@@ -213,15 +213,17 @@ const addedAtOnce = 10
 func (o order) file(ctx context.Context, r *serve.Request, p *ask.Pin, vault common.Address) (*serve.Answer, error) {
 	after := o.beginning()
 	var ahead []addedUp
-	return serve.Whole(ctx, r, p, func(ctx context.Context) (_ []userJSON, err error) {
+	var ranked bool // all users
+	return serve.Whole(ctx, r, p, func(ctx context.Context) (_ []userJSON, more bool, err error) {
 		if len(ahead) == 0 {
 			if ahead, after, err = o.rank(ctx, p, vault, 0, addedAtOnce*uint64(o.page.Size), after); err != nil {
-				return nil, err
+				return nil, false, err
 			}
+			ranked = len(ahead) < addedAtOnce*o.page.Size
 		}
 		users := ahead[:min(len(ahead), o.page.Size)]
 		ahead = ahead[len(users):]
-		return serve.Each(users, (*addedUp).json), nil
+		return serve.Each(users, (*addedUp).json), len(ahead) > 0 || !ranked, nil
 	})
 }
 
