@@ -49,7 +49,7 @@ func (i *Ingest) Ready() error {
 		return fmt.Errorf("ingest is %s: %s", st.State, cmp.Or(st.Reason, "it has not read the log yet"))
 	case i.blind(&st):
 		return fmt.Errorf("ingest has not seen the chain's head since %s: %s", st.Checked.UTC().Format(time.RFC3339),
-			st.Reason)
+			cmp.Or(st.Reason, "a node has not responded yet"))
 	}
 	// Not LagBlocks, which is nil while the chain's head or the log's has no time: a genesis block may have none.
 	if behind := difference(st.HeadBlock, st.IndexedBlock); behind > follow.BlocksAtOnce {

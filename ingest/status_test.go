@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +99,9 @@ func TestReady(t *testing.T) {
 	check(false, func(st *status.Status) { st.HeadBlock = 1000 })
 	check(false, func(st *status.Status) { st.HeadBlock, st.Checked = 10, time.Now().Add(-time.Minute) })
 	lag(false) // it was 0 when the head was last seen
+	if err := i.Ready(); !strings.HasSuffix(err.Error(), ": a node has not responded yet") {
+		t.Errorf("while a request has no response yet, Ready is %v", err)
+	}
 	check(false, func(st *status.Status) { st.State = status.Frozen })
 	lag(false)
 	check(false, func(st *status.Status) { st.State = status.Backfilling })
