@@ -373,7 +373,7 @@ func TestTopicWithRetentionIsRefused(t *testing.T) {
 			return slices.ContainsFunc(config.Configs,
 				func(c kadm.Config) bool { return c.Key == "retention.ms" && c.MaybeValue() == week })
 		})
-		r.refused("retention.ms", week, "must have \"-1\"", "kafka-configs --alter")
+		r.refused("retention.ms", week, "must have \"-1\"", "kafka-configs.sh --bootstrap-server HOST:PORT --alter")
 	})
 }
 

@@ -482,7 +482,7 @@ func TestEnsureTopics(t *testing.T) {
 		`topic chain.1.log has retention.ms="604800000" and must have "-1"`,
 		`topic chain.1.referral.deposits has retention.bytes="1000"`,
 		`topic chain.1.cursor has cleanup.policy="delete" and must have "compact"`, "topic chain.1.log has 2 partitions",
-		"kafka-configs --alter",
+		"kafka-configs.sh --bootstrap-server HOST:PORT --alter",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)
@@ -508,7 +508,7 @@ func TestEnsureTopicsThatCanLose(t *testing.T) {
 	for brokers, faults := range map[int]map[[2]string]string{
 		1: {
 			{"min.insync.replicas",
-				"2"}: `topic chain.1.log has min.insync.replicas="2" and must have 1 at most, or its 1 replicas would acknowledge nothing: run kafka-configs --alter --entity-type topics --entity-name chain.1.log --add-config min.insync.replicas=1`,
+				"2"}: `topic chain.1.log has min.insync.replicas="2" and must have 1 at most, or its 1 replicas would acknowledge nothing: run kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name chain.1.log --add-config min.insync.replicas=1`,
 			{"max.message.bytes",
 				"1000"}: `topic chain.1.log has max.message.bytes="1000" and must have 1048588 or more, or batches would be rejected`,
 			{"max.message.bytes", "2000000"}:           "",
