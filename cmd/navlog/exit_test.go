@@ -338,7 +338,8 @@ func TestStatusOfAnAPI(t *testing.T) {
 		t.Errorf("as JSON: %v\n%s", err, out)
 	}
 	body = strings.Replace(body, `"frozenReason":null`, `"frozenReason":"block 9 is final"`, 1)
-	if out, err := status(); cli.CodeOf(err) != cli.Frozen || !strings.Contains(out, "block 9 is final") {
+	if out, err := status(); cli.CodeOf(err) != cli.Frozen || !strings.Contains(out, "block 9 is final") ||
+		!strings.HasSuffix(err.Error(), ": block 9 is final") { // ingest's reason says what to do
 		t.Errorf("a frozen chain: %v\n%s", err, out)
 	}
 	body = strings.Replace(strings.ReplaceAll(body, "Alpha", `\u001b[2J\nbeta\tserved`), "block 9 is final",

@@ -137,7 +137,7 @@ func frozen(rows []statusRow) error {
 }
 
 func errFrozen(reason string) error {
-	return cli.Frozen.With(fmt.Errorf("the chain is frozen: %s: %s", reason, thawing(reason)))
+	return cli.Frozen.With(fmt.Errorf("the chain is frozen: %s", reason))
 }
 
 // thawing returns how to end a freeze.
