@@ -209,11 +209,11 @@ func TestFileOfRewrittenBlock(t *testing.T) {
 		t.Skip("sends one query after the other")
 	}
 	before := readtest.SmallChain()
-	more := make([]readtest.Fact, 11) // users: a file by rows of one ranks ten users at once
-	for i := range more {
-		more[i] = readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: common.Address{0xd0, byte(i)},
+	var more []readtest.Fact // deposits of eleven users: a file by rows of one ranks ten users at once
+	for i := range 11 {
+		more = append(more, readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: common.Address{0xd0, byte(i)},
 			Other: readtest.Router, ID: uint64(4 + i), Assets: 5, Shares: 5, Block: 12, Index: uint32(i),
-			Tx: readtest.Tx(byte(19 + i))}
+			Tx: readtest.Tx(byte(19 + i))})
 	}
 	before.Append(append(more, readtest.BlockRecord(12))...)
 	whole := readtest.NewLog(readtest.ChainID)
