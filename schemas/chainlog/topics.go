@@ -184,8 +184,8 @@ func (w topic) faults(detail kadm.TopicDetail, config kadm.ResourceConfig) (faul
 }
 
 func (w topic) fault(key, have, must, why, set string) error {
-	return fmt.Errorf("topic %s has %s=%q and must have %s, %s: run kafka-configs.sh --bootstrap-server HOST:PORT --alter "+
-		"--entity-type topics --entity-name %s --add-config %s=%s", w.name, key, have, must, why, w.name, key, set)
+	return fmt.Errorf("topic %s has %s=%q and must have %s, %s: run kafka-configs.sh --bootstrap-server HOST:PORT "+
+		"--alter --entity-type topics --entity-name %s --add-config %s=%s", w.name, key, have, must, why, w.name, key, set)
 }
 
 // unsafe returns the settings with which a topic with this number of replicas can lose acknowledged records or reject
