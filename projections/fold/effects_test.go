@@ -449,19 +449,19 @@ func TestLongLine(t *testing.T) {
 	conn, _ := generation(t)
 	var cursor readmodel.ListsCursor
 	var seq uint64
-	unit := func(facts ...decode.Fact) *state {
+	unit := func(facts ...decode.Fact) *Change {
 		t.Helper()
 		for i := range facts {
 			seq++
 			facts[i].Seq, facts[i].Kind, facts[i].Boundary = seq, readmodel.LogRecord, i == len(facts)-1
 		}
-		change, err := Lists(t.Context(), conn, cursor, Batch{Units: decode.Batch{facts}.Units(), Writer: 1, Vaults: vaults})
+		change, err := Lists(t.Context(), conn, cursor, decode.Batch{facts}.Units(), 1, vaults)
 		must(t, err)
 		rows := readmodel.ListsTable.NewRows()
 		change.Rows(rows)
 		send(t, conn, readmodel.ListsTable, rows)
 		cursor = change.Cursor
-		return change.state
+		return change
 	}
 	effect := func(kind mapping.Kind, has mapping.Fields, block, id, shares uint64) decode.Fact {
 		e := mapping.Effect{Kind: kind, Has: has | mapping.Owner | mapping.Shares, ID: id, Owner: owners[0]}
@@ -469,18 +469,27 @@ func TestLongLine(t *testing.T) {
 		return decode.Fact{Sign: 1, Log: decode.Log{Vault: vaults[2], Block: block, Index: uint32(id)},
 			Effects: []mapping.Effect{e}}
 	}
+	requested := func(c *Change) (n int) {
+		for k := range c.entries {
+			if k == requestKey(k.vault, k.id) {
+				n++
+			}
+		}
+		return n
+	}
 	var requests []decode.Fact
 	for id := range uint64(1000) {
 		requests = append(requests, effect(mapping.Requested, mapping.ID|mapping.Fifo|mapping.Unfunded, 1, id, 1))
 	}
 	unit(requests...)
 	claim := effect(mapping.Claimed, mapping.Assets, 2, 0, 5)
-	read := len(unit(claim).requests)
+	read := requested(unit(claim))
 	gone := claim
 	gone.Sign = -1
 	again := unit(gone, effect(mapping.Claimed, mapping.Assets, 2, 0, 3))
-	if read != 5 || len(again.requests) != 8 {
-		t.Errorf("a claim of 5 shares reads %d requests, and its replacement by one of 3 reads %d", read, len(again.requests))
+	if read != 5 || requested(again) != 8 {
+		t.Errorf("a claim of 5 shares reads %d requests, and its replacement by one of 3 reads %d", read,
+			requested(again))
 	}
 	open := oracletest.Lines(t, conn,
 		"SELECT toString(count()) FROM lists FINAL WHERE list = 'fifo' AND closed_block = {never:UInt64}", nil)
@@ -550,7 +559,7 @@ func TestEffects(t *testing.T) {
 				} else {
 					send(t, conn, readmodel.EventsTable, events)
 				}
-				change, err := Lists(t.Context(), conn, cursor, Batch{Units: batch.Units(), Writer: 1, Vaults: vaults})
+				change, err := Lists(t.Context(), conn, cursor, batch.Units(), 1, vaults)
 				must(t, err)
 				rows := readmodel.ListsTable.NewRows()
 				change.Rows(rows)

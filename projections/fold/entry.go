@@ -36,6 +36,17 @@ type lacks struct {
 	navDigits           uint8
 }
 
+// key identifies the effect.
+func (e *entry) key() entryKey { return entryKey{e.Kind, e.Vault, e.ID, e.place()} }
+
+// requestKey identifies the request with a number.
+func requestKey(vault common.Address, id uint64) entryKey {
+	return entryKey{kind: readmodel.Requested, vault: vault, id: id}
+}
+
+// static reports whether the rows of the effect itself follow from its log alone.
+func (e *entry) static() bool { return e.Kind != readmodel.Deposit && !e.derived() }
+
 // derived reports whether the lists store an amount of the effect that its log does not contain.
 func (e *entry) derived() bool {
 	return e.Kind == readmodel.Valuation && (e.lacks.nav || e.lacks.assets || e.lacks.shares) ||
@@ -118,6 +129,17 @@ func (e *entry) row(list readmodel.List, owner common.Address, key uint64) readm
 		row.By, row.Grouped, row.GroupID, row.SourceID, row.Matures = readmodel.ByNone, false, 0, common.Hash{}, 0
 	}
 	return row
+}
+
+// tracked reports whether the entry is a deposit or request with its life, and not only its log.
+func (e *entry) tracked() bool { return e.ClosedBlock > 0 }
+
+func (e *entry) rows(add func(readmodel.ListRow)) {
+	if e.Kind == readmodel.Requested && e.tracked() {
+		e.requestRows(add)
+	} else {
+		e.logRows(add)
+	}
 }
 
 // logRows adds the rows of the effect itself, for a deposit with its life.

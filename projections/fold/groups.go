@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -32,27 +33,47 @@ type requestName struct {
 	source common.Hash
 }
 
-// targets are the deposits and requests to which effects refer, except by the numbers of requests.
+// targets are the deposits and requests to which effects refer, except by the numbers and ids of requests.
 type targets struct {
-	deposits map[entryKey]bool         // numbers of voided and retracted deposits
+	deposits map[entryKey]bool         // voided and retracted deposits, by their vaults and numbers
 	swept    map[common.Address]uint64 // the highest number that sweeps name, by vault; 0 if all of them are retracted
 	unowned  map[requestName][]uint64  // requests with claims that name no owner, and the blocks of these claims
-	sources  map[requestName]bool
 	groups   map[groupedKey]bool
 	// lines are users in a vault whose oldest requests are claimed, by their totals, with the shares of all these claims,
 	// retracted ones included.
-	lines   map[totalKey]*readmodel.Amount
-	derived map[string]bool // conditions for the rows of valuations and claims whose logs do not contain all amounts
+	lines map[totalKey]*readmodel.Amount
 }
 
-// line records the shares that an effect takes out of the line of its user.
-func (n *targets) line(e *entry) {
-	shares := at(n.lines, userIn(e.User, e.Vault))
+// addLine records the shares that an effect takes out of the line of its user.
+func (s *Change) addLine(e *entry) {
+	shares := at(s.targets.lines, userIn(e.User, e.Vault))
 	shares.Add(shares, &e.Shares)
+	s.addTotals(userIn(e.User, e.Vault))
+}
+
+func (s *Change) addRequest(e *entry) {
+	at(s.entries, requestKey(e.Vault, e.ID))
+	s.places.add(placesOf("requests", "requested", e.Vault)+" AND key", e.ID)
+}
+
+func (s *Change) addDeposits(e *entry) {
+	s.targets.deposits[entryKey{vault: e.Vault, id: e.ID}] = true
+	s.places.add(placesOf("vault_events", "deposit", e.Vault)+" AND key", e.ID)
+}
+
+// addGroups records entries that wait for their price or funding, or stopped waiting above the ancestor.
+func (s *Change) addGroups(k groupedKey) {
+	s.targets.groups[k] = true
+	owner, scope := k.vault, common.Address{}
+	if !k.whole {
+		owner, scope = k.user, k.vault
+	}
+	s.places.add(fmt.Sprintf("list = 'groups' AND kind = '%s' AND key > %d AND (owner, scope)", k.kind, s.ancestor),
+		tuple(owner, scope))
 }
 
 // addTarget records the deposits or requests to which an effect refers.
-func (s *state) addTarget(e *entry) {
+func (s *Change) addTarget(e *entry) {
 	kind := readmodel.Requested
 	if e.Kind == readmodel.PricedDeposits || e.Kind == readmodel.Void {
 		kind = readmodel.Deposit
@@ -60,75 +81,73 @@ func (s *state) addTarget(e *entry) {
 	switch e.By {
 	case readmodel.ByID:
 		if kind == readmodel.Deposit {
-			s.targets.deposits[entryKey{vault: e.Vault, id: e.ID}] = true
+			s.addDeposits(e)
 		} else {
-			at(s.requests, entryKey{vault: e.Vault, id: e.ID})
+			s.addRequest(e)
 		}
 	case readmodel.BySource:
-		s.targets.sources[requestName{vault: e.Vault, by: readmodel.BySource, source: e.SourceID}] = true
+		var key readmodel.Amount
+		key.SetBytes32(e.SourceID[:])
+		s.places.add(placesOf("request_sources", "requested", e.Vault)+" AND key", signed(key))
 	case readmodel.ByOwner:
 		if e.Kind == readmodel.Claimed {
-			s.targets.line(e)
+			s.addLine(e)
 		} else {
-			s.targets.groups[groupsOfUser(kind, e.User, e.Vault)] = true
+			s.addGroups(groupsOfUser(kind, e.User, e.Vault))
 		}
 	case readmodel.Fifo:
-		s.targets.line(e)
-		at(s.totals, userIn(e.User, e.Vault))
+		s.addLine(e)
 	case readmodel.ByGroup, readmodel.ByUpToGroup:
-		s.targets.groups[groupsOfVault(kind, e.Vault)] = true
-		at(s.totals, totalsOf(e.Vault, e.Vault))
+		s.addGroups(groupsOfVault(kind, e.Vault))
+		s.addTotals(totalsOf(e.Vault, e.Vault))
 	}
 }
 
 // addFound records the keys that follow from the entries that the look-up found.
-func (s *state) addFound() {
-	for k, d := range s.deposits {
-		for _, e := range []*entry{d.before, d.after} {
-			if e == nil || !e.Grouped {
-				continue
+func (s *Change) addFound() {
+	for _, p := range s.entries {
+		for _, e := range []*entry{p.before, p.after} {
+			switch {
+			case e == nil:
+			case e.Kind == readmodel.Deposit:
+				if e.Grouped && (s.targets.deposits[entryKey{vault: e.Vault, id: e.ID}] ||
+					s.targets.groups[groupsOfUser(e.Kind, e.User, e.Vault)]) {
+					s.addRank(e)
+					s.addTotals(e.totals()...)
+				}
+			case e.Kind == readmodel.Requested:
+				if e.By == readmodel.Fifo || e.By == readmodel.FifoUnfunded {
+					s.addTotals(userIn(e.User, e.Vault))
+				}
+				s.addOwner(e)
 			}
-			if s.targets.deposits[entryKey{vault: k.vault, id: k.id}] ||
-				s.targets.groups[groupsOfUser(e.Kind, e.User, e.Vault)] {
-				s.addRank(e)
-				s.addTotals(e.totals())
-			}
-		}
-	}
-	for _, q := range s.requests {
-		for _, e := range []*entry{q.before, q.after} {
-			if e == nil {
-				continue
-			}
-			if e.By == readmodel.Fifo || e.By == readmodel.FifoUnfunded {
-				at(s.totals, userIn(e.User, e.Vault))
-			}
-			s.addOwner(e)
 		}
 	}
 }
 
 // addOwner records the keys of a request's owner if claims of the units name the request but no owner.
-func (s *state) addOwner(q *entry) {
+func (s *Change) addOwner(q *entry) {
 	for _, name := range []requestName{{vault: q.Vault, by: readmodel.ByID, id: q.ID},
 		{vault: q.Vault, by: readmodel.BySource, source: q.SourceID}} {
 		for _, block := range s.targets.unowned[name] {
 			s.addRank(q)
-			s.targets.derived[derivedRow(readmodel.Claimed, q.Vault, q.User, block)] = true
+			s.addDerived(readmodel.Claimed, q.Vault, q.User, block)
 		}
 	}
 }
 
 // index finds deposits and requests by the ways in which effects refer to them.
 type index struct {
-	sources map[requestName]*entry  // the first request with an id
-	pending map[groupedKey][]*entry // entries that wait for their group, of vaults and of users in them
-	deposit map[entryKey][]*entry   // grouped deposits
-	lines   map[totalKey][]*entry   // requests with a place in the queue of a user in a vault
+	sources map[requestName]*entry      // the first request with an id
+	pending map[groupedKey][]*entry     // entries that wait for their group, of vaults and of users in them
+	deposit map[entryKey][]*entry       // grouped deposits
+	lines   map[totalKey][]*entry       // requests with a place in the queue of a user in a vault
+	unswept map[common.Address][]*entry // deposits that no sweep has reached
 }
 
 func newIndex() index {
-	return index{map[requestName]*entry{}, map[groupedKey][]*entry{}, map[entryKey][]*entry{}, map[totalKey][]*entry{}}
+	return index{map[requestName]*entry{}, map[groupedKey][]*entry{}, map[entryKey][]*entry{}, map[totalKey][]*entry{},
+		map[common.Address][]*entry{}}
 }
 
 func (x *index) add(e *entry) {
@@ -138,9 +157,10 @@ func (x *index) add(e *entry) {
 		}
 	}
 	if e.Kind == readmodel.Deposit {
-		if e.Grouped {
-			k := entryKey{vault: e.Vault, id: e.ID}
+		if k := (entryKey{vault: e.Vault, id: e.ID}); e.Grouped {
 			x.deposit[k] = append(x.deposit[k], e)
+		} else if e.open() {
+			x.unswept[e.Vault] = append(x.unswept[e.Vault], e)
 		}
 		return
 	}
@@ -172,7 +192,7 @@ func (x *index) waiting(k groupedKey, selected func(*entry) bool) (out []*entry)
 
 // reached returns the highest group that an effect reaches, which is at least the highest that earlier effects of its
 // vault reached. So an entry that joins a group after its settlement takes part in the next one.
-func (s *state) reached(e *entry, of func(*readmodel.ListRow) *uint64) uint64 {
+func (s *Change) reached(e *entry, of func(*readmodel.ListRow) *uint64) uint64 {
 	k := totalsOf(e.Vault, e.Vault)
 	s.add(e, func(n *readmodel.ListRow) { *of(n) = max(*of(n), e.groupTo) }, k)
 	n := s.totals[k].after.newest()
@@ -180,7 +200,7 @@ func (s *state) reached(e *entry, of func(*readmodel.ListRow) *uint64) uint64 {
 }
 
 // priced sets the price of the deposits or requests of groups; the first price counts.
-func (s *state) priced(e *entry) {
+func (s *Change) priced(e *entry) {
 	k := groupsOfVault(readmodel.Deposit, e.Vault)
 	to := func(n *readmodel.ListRow) *uint64 { return &n.DepositsTo }
 	if e.Kind == readmodel.PricedRequests {
@@ -203,7 +223,7 @@ func (s *state) priced(e *entry) {
 }
 
 // void voids deposits that have no price yet.
-func (s *state) void(e *entry) bool {
+func (s *Change) void(e *entry) bool {
 	var gone []*entry
 	if e.By == readmodel.ByID {
 		for _, d := range s.index.deposit[entryKey{vault: e.Vault, id: e.ID}] {
@@ -226,15 +246,15 @@ func (s *state) void(e *entry) bool {
 }
 
 // requestOf returns the request that an effect identifies by a number or by its 32-byte id; nil if there is none.
-func (s *state) requestOf(e *entry) *entry {
+func (s *Change) requestOf(e *entry) *entry {
 	if e.By == readmodel.BySource {
 		return s.index.sources[requestName{vault: e.Vault, by: readmodel.BySource, source: e.SourceID}]
 	}
-	return s.requests[entryKey{vault: e.Vault, id: e.ID}].after
+	return s.entries[requestKey(e.Vault, e.ID)].after
 }
 
 // funded applies the funding of one request, or of all requests up to a group.
-func (s *state) funded(e *entry) bool {
+func (s *Change) funded(e *entry) bool {
 	if e.By == readmodel.ByUpToGroup {
 		last := s.reached(e, func(n *readmodel.ListRow) *uint64 { return &n.FundedTo })
 		for _, q := range s.index.waiting(groupsOfVault(readmodel.Requested, e.Vault),
@@ -253,7 +273,7 @@ func (s *state) funded(e *entry) bool {
 
 // fund marks a request as funded. If the log does not contain the assets, they follow from the group's price, or else
 // are the estimate.
-func (s *state) fund(q, e *entry, derive bool) {
+func (s *Change) fund(q, e *entry, derive bool) {
 	q.FundedBlock, q.FundedTS, q.FundedAssets = e.Block, e.TS, e.Assets
 	switch {
 	case !derive:
@@ -274,7 +294,7 @@ func (x *index) line(q *entry) {
 }
 
 // queueUp gives a request its place in its owner's queue, by an effect.
-func (s *state) queueUp(q, by *entry) {
+func (s *Change) queueUp(q, by *entry) {
 	s.add(by, func(n *readmodel.ListRow) {
 		q.CumFrom = n.FundedShares
 		n.FundedShares.Add(&n.FundedShares, &q.Shares)
@@ -282,7 +302,7 @@ func (s *state) queueUp(q, by *entry) {
 	}, userIn(q.User, q.Vault))
 }
 
-func (s *state) claims(e *entry, assets *readmodel.Amount) {
+func (s *Change) claims(e *entry, assets *readmodel.Amount) {
 	s.add(e, func(n *readmodel.ListRow) {
 		n.Claims++
 		n.Claimed.Add(&n.Claimed, assets)
@@ -291,7 +311,7 @@ func (s *state) claims(e *entry, assets *readmodel.Amount) {
 
 // claim applies a claim of one request, or of the oldest shares of an owner. A claim beyond the funded shares claims
 // nothing.
-func (s *state) claim(e *entry) bool {
+func (s *Change) claim(e *entry) bool {
 	if e.By != readmodel.ByOwner {
 		q := s.requestOf(e)
 		possible := q != nil && q.open()
@@ -318,7 +338,7 @@ func (s *state) claim(e *entry) bool {
 
 // consume removes shares from an owner's requests, oldest first: those of a claim are paid, and those of a
 // cancellation return to their owner. A request ends with its last share.
-func (s *state) consume(e *entry) bool {
+func (s *Change) consume(e *entry) bool {
 	possible := true
 	var claimed readmodel.Amount
 	k := userIn(e.User, e.Vault)
@@ -351,7 +371,7 @@ func (e *entry) worth() readmodel.Amount {
 }
 
 // cancelled applies the cancellation of one request, or of all unfunded requests of its owner in a group.
-func (s *state) cancelled(e *entry) bool {
+func (s *Change) cancelled(e *entry) bool {
 	if e.By == readmodel.Fifo {
 		return s.consume(e)
 	}
@@ -372,7 +392,7 @@ func (s *state) cancelled(e *entry) bool {
 }
 
 // valuation applies a valuation, with the amounts that its log does not contain.
-func (s *state) valuation(e *entry) {
+func (s *Change) valuation(e *entry) {
 	v := e
 	if e.derived() {
 		v = s.complete(e)
@@ -387,7 +407,7 @@ func (s *state) valuation(e *entry) {
 
 // complete returns a valuation with all amounts: the supply follows from the other two, or from earlier mints and
 // burns, and NAV and assets follow from each other. A sum of mints that is not a valid amount is not used.
-func (s *state) complete(e *entry) *entry {
+func (s *Change) complete(e *entry) *entry {
 	v := *e
 	unit := uint256.NewInt(10)
 	unit.Exp(unit, uint256.NewInt(uint64(v.lacks.navDigits)))
@@ -409,10 +429,10 @@ func (s *state) complete(e *entry) *entry {
 }
 
 // derive records an effect with the amounts that its log does not contain, in the form that the lists store.
-func (s *state) derive(e *entry) {
+func (s *Change) derive(e *entry) {
 	row := *e
 	row.By, row.GroupID, row.groupTo, row.SourceID, row.lacks = readmodel.ByNone, 0, 0, common.Hash{}, lacks{}
-	s.derived[entryKey{vault: e.Vault, place: e.place()}].after = &row
+	s.entries[e.key()].after = &row
 }
 
 // quotient is a*b/c, rounded down; 0 if the result is not a valid amount.

@@ -128,7 +128,7 @@ func (w *world) write(unit []decode.Fact) {
 	}
 	send(w.t, w.conn, readmodel.EventsTable, events)
 	change, err := Lists(w.t.Context(), w.conn, w.cursor,
-		Batch{Units: batch.Units(), Writer: 1, Vaults: []common.Address{w.vault}})
+		batch.Units(), 1, []common.Address{w.vault})
 	must(w.t, err)
 	if len(change.Impossible) > 0 {
 		w.t.Errorf("the contracts emitted impossible events: %q", change.Impossible)

@@ -9,9 +9,9 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// entryKey identifies a request (with a zero place, because the first request of an id wins), a deposit, or with a zero
-// place all deposits of a number.
+// entryKey identifies an effect, or with a zero place the request with a number: the first request of an id wins.
 type entryKey struct {
+	kind  readmodel.EffectKind
 	vault common.Address
 	id    uint64
 	place place
@@ -28,54 +28,51 @@ func at[K comparable, V any](all map[K]*V, key K) *V {
 	return all[key]
 }
 
-type total struct {
-	before, after steps
-	read          bool
-}
+type total struct{ before, after steps }
 
 type block struct {
 	hash common.Hash
 	ts   uint32
 }
 
-// state is the content of the lists for the keys that units name, before and after the units.
-type state struct {
+// Change is the change of lists by some units: their content for the keys that the units name, before and after.
+type Change struct {
+	// Cursor is the cursor after the units.
+	Cursor readmodel.ListsCursor
+	// Impossible are the events of logs that contradict the state and change no request.
+	Impossible []string
+
+	before   readmodel.ListsCursor
+	ancestor uint64 // the newest block about which the units change nothing
+	retracts bool
 	vaults   []common.Address
-	requests map[entryKey]*pair[entry]
-	deposits map[entryKey]*pair[entry]
-	unswept  map[common.Address][]*entry // deposits that no sweep has reached
-	// derived are valuations and claims with amounts that their logs do not contain.
-	derived map[entryKey]*pair[entry]
-	targets targets
-	index   index
-	logs    map[entry]int // other effects with rows: added (1) and removed (-1)
-	totals  map[totalKey]*total
-	members map[memberKey]*member
-	ranks   map[memberKey]bool // users whose position in the lists by amount may change
-	blocks  map[uint64]*pair[block]
-	// impossible are the events of logs that contradict the state and change no request.
-	impossible []string
+	// places and numbers name the rows of entries and blocks, and of totals and members, that are not read yet;
+	// reverted those of valuations and claims whose logs do not contain all amounts.
+	places, numbers, reverted keys
+	targets                   targets
+	index                     index
+	entries                   map[entryKey]*pair[entry]
+	totals                    map[totalKey]*total
+	members                   map[memberKey]*pair[first]
+	ranks                     map[memberKey]bool // users whose position in the lists by amount may change
+	blocks                    map[uint64]*pair[block]
 }
 
-func newState(vaults []common.Address) *state {
-	return &state{
-		vaults: vaults, requests: map[entryKey]*pair[entry]{}, deposits: map[entryKey]*pair[entry]{},
-		unswept: map[common.Address][]*entry{}, derived: map[entryKey]*pair[entry]{},
-		index: newIndex(), logs: map[entry]int{}, totals: map[totalKey]*total{}, members: map[memberKey]*member{},
+func newChange(vaults []common.Address) *Change {
+	return &Change{
+		vaults: vaults, places: keys{}, numbers: keys{}, reverted: keys{}, index: newIndex(),
+		entries: map[entryKey]*pair[entry]{}, totals: map[totalKey]*total{}, members: map[memberKey]*pair[first]{},
 		ranks: map[memberKey]bool{}, blocks: map[uint64]*pair[block]{},
 		targets: targets{deposits: map[entryKey]bool{}, swept: map[common.Address]uint64{},
-			unowned: map[requestName][]uint64{}, sources: map[requestName]bool{}, groups: map[groupedKey]bool{},
-			lines: map[totalKey]*readmodel.Amount{}, derived: map[string]bool{}},
+			unowned: map[requestName][]uint64{}, groups: map[groupedKey]bool{}, lines: map[totalKey]*readmodel.Amount{}},
 	}
 }
 
 // clip resets to an ancestor whatever the following unit may change.
-func (s *state) clip(ancestor uint64) {
-	for _, all := range []map[entryKey]*pair[entry]{s.requests, s.deposits, s.derived} {
-		for _, e := range all {
-			if e.after != nil && !e.after.clip(ancestor) {
-				e.after = nil
-			}
+func (s *Change) clip(ancestor uint64) {
+	for _, e := range s.entries {
+		if e.after != nil && !e.after.clip(ancestor) {
+			e.after = nil
 		}
 	}
 	for _, t := range s.totals {
@@ -94,29 +91,18 @@ func (s *state) clip(ancestor uint64) {
 	s.reindex()
 }
 
-// reindex collects the deposits that no sweep has reached, and indexes the entries that effects refer to by other
-// means.
-func (s *state) reindex() {
-	clear(s.unswept)
+// reindex indexes the entries to which effects refer by other means than their keys.
+func (s *Change) reindex() {
 	s.index = newIndex()
-	for k, d := range s.deposits {
-		if d.after == nil {
-			continue
-		}
-		if d.after.open() && !d.after.Grouped {
-			s.unswept[k.vault] = append(s.unswept[k.vault], d.after)
-		}
-		s.index.add(d.after)
-	}
-	for _, q := range s.requests {
-		if q.after != nil {
-			s.index.add(q.after)
+	for _, e := range s.entries {
+		if e.after != nil && e.after.tracked() {
+			s.index.add(e.after)
 		}
 	}
 }
 
 // fold applies the live effects of a unit, in chain order.
-func (s *state) fold(u *decode.Unit) {
+func (s *Change) fold(u *decode.Unit) {
 	var live []logged
 	for f := range u.Facts.All() {
 		if f.Skipped {
@@ -127,18 +113,22 @@ func (s *state) fold(u *decode.Unit) {
 		}
 		for i := range f.Effects {
 			e := entryOf(f, i)
-			if f.Sign < 0 {
-				s.log(&e, -1)
-			} else {
+			switch {
+			case f.Sign > 0:
 				live = append(live, logged{e, f.Name()})
+			case e.static():
+				at(s.entries, e.key()).before = &e
 			}
 		}
 	}
 	slices.SortStableFunc(live, func(a, b logged) int { return a.compare(&b.entry) })
 	for i := range live {
-		s.log(&live[i].entry, 1)
-		if !s.effect(&live[i].entry) {
-			s.impossible = append(s.impossible, live[i].event)
+		e := &live[i].entry
+		if e.static() {
+			at(s.entries, e.key()).after = e
+		}
+		if !s.effect(e) {
+			s.Impossible = append(s.Impossible, live[i].event)
 		}
 	}
 }
@@ -148,20 +138,8 @@ type logged struct {
 	event string
 }
 
-// log records the row that the effect itself has in some lists. The rows of deposits follow from their life.
-func (s *state) log(e *entry, sign int) {
-	if e.Kind == readmodel.Deposit || e.derived() {
-		return
-	}
-	has := false
-	e.logRows(func(readmodel.ListRow) { has = true })
-	if has {
-		s.logs[*e] += sign
-	}
-}
-
 // effect applies the next live effect. It returns false if the effect is impossible.
-func (s *state) effect(e *entry) bool {
+func (s *Change) effect(e *entry) bool {
 	switch e.Kind {
 	case readmodel.Deposit:
 		s.deposit(e)
@@ -192,7 +170,7 @@ func (s *state) effect(e *entry) bool {
 }
 
 // add changes totals in the block of an effect.
-func (s *state) add(e *entry, change func(*readmodel.ListRow), of ...totalKey) {
+func (s *Change) add(e *entry, change func(*readmodel.ListRow), of ...totalKey) {
 	for _, k := range of {
 		t := s.totals[k]
 		t.after = t.after.add(e.Block, e.TS, change)
@@ -208,26 +186,22 @@ func (e *entry) totals() []totalKey {
 	return out
 }
 
-func (s *state) deposit(e *entry) {
+func (s *Change) deposit(e *entry) {
 	s.seen(e)
 	s.add(e, func(n *readmodel.ListRow) {
 		n.Deposits++
 		n.Deposited.Add(&n.Deposited, &e.Assets)
 	}, e.totals()...)
 	d := e.fresh()
-	at(s.deposits, entryKey{e.Vault, e.ID, e.place()}).after = d
-	if s.index.add(d); d.Grouped {
-		return
+	at(s.entries, e.key()).after = d
+	if to := s.totals[totalsOf(e.Vault, e.Vault)].after.newest().SweptTo; !d.Grouped && to > 0 && e.ID <= to {
+		s.swept(d, e)
 	}
-	if to := s.totals[totalsOf(e.Vault, e.Vault)].after.newest().SweptTo; to == 0 || e.ID > to {
-		s.unswept[e.Vault] = append(s.unswept[e.Vault], d)
-		return
-	}
-	s.swept(d, e)
+	s.index.add(d)
 }
 
 // swept marks a deposit as swept: by a sweep, or by the deposit itself if a sweep has reached its number before.
-func (s *state) swept(d, by *entry) {
+func (s *Change) swept(d, by *entry) {
 	d.close(by, readmodel.Amount{})
 	d.ClosedBy = readmodel.Sweep
 	s.add(by, func(n *readmodel.ListRow) {
@@ -237,14 +211,14 @@ func (s *state) swept(d, by *entry) {
 }
 
 // sweep applies a sweep: a deposit is swept by the first sweep whose last number is at least its own.
-func (s *state) sweep(e *entry) {
+func (s *Change) sweep(e *entry) {
 	vault := totalsOf(e.Vault, e.Vault)
 	s.add(e, func(n *readmodel.ListRow) { n.SweptBlock, n.SweptTS = e.Block, e.TS }, vault)
 	if e.IDTo <= s.totals[vault].after.newest().SweptTo {
 		return
 	}
 	s.add(e, func(n *readmodel.ListRow) { n.SweptTo = e.IDTo }, vault)
-	s.unswept[e.Vault] = slices.DeleteFunc(s.unswept[e.Vault], func(d *entry) bool {
+	s.index.unswept[e.Vault] = slices.DeleteFunc(s.index.unswept[e.Vault], func(d *entry) bool {
 		if d.ID > e.IDTo {
 			return false
 		}
@@ -254,8 +228,8 @@ func (s *state) sweep(e *entry) {
 }
 
 // request applies a request. The first one of an id wins.
-func (s *state) request(e *entry) bool {
-	q := s.requests[entryKey{vault: e.Vault, id: e.ID}]
+func (s *Change) request(e *entry) bool {
+	q := s.entries[requestKey(e.Vault, e.ID)]
 	if q.after != nil {
 		return false
 	}
@@ -287,7 +261,7 @@ func membersOf(e *entry) map[memberKey]totalKey {
 }
 
 // seen makes the user of an effect a member of its scopes.
-func (s *state) seen(e *entry) {
+func (s *Change) seen(e *entry) {
 	for k, counted := range membersOf(e) {
 		if m := s.members[k]; m.after == nil {
 			m.after = &first{e.Block, e.TS}
@@ -297,7 +271,7 @@ func (s *state) seen(e *entry) {
 }
 
 // rank returns a user's row in the lists by amount.
-func (s *state) rank(k memberKey, f *first, of func(*total) steps) *ranked {
+func (s *Change) rank(k memberKey, f *first, of func(*total) steps) *ranked {
 	if f == nil {
 		return nil
 	}
@@ -318,27 +292,17 @@ func (s *state) rank(k memberKey, f *first, of func(*total) steps) *ranked {
 
 // difference calls add with sign -1 for each row that is no longer live, and then with 1 for each new live row: of
 // rows with the same key, the engine keeps the last.
-func (s *state) difference(add func(sign int8, row readmodel.ListRow)) {
+func (s *Change) difference(add func(sign int8, row readmodel.ListRow)) {
 	for _, sign := range []int8{-1, 1} {
 		s.changed(sign, func(row readmodel.ListRow) { add(sign, row) })
 	}
 }
 
 // changed calls add for each row that is live only before (sign -1) or only after the units (sign 1).
-func (s *state) changed(sign int8, add func(readmodel.ListRow)) {
-	entries := func(all map[entryKey]*pair[entry], rows func(*entry, func(readmodel.ListRow))) {
-		for _, e := range all {
-			if one := e.only(sign); one != nil {
-				rows(one, add)
-			}
-		}
-	}
-	entries(s.requests, (*entry).requestRows)
-	entries(s.deposits, (*entry).logRows)
-	entries(s.derived, (*entry).logRows)
-	for e, signs := range s.logs {
-		if signs*int(sign) > 0 {
-			e.logRows(add)
+func (s *Change) changed(sign int8, add func(readmodel.ListRow)) {
+	for _, e := range s.entries {
+		if one := e.only(sign); one != nil {
+			one.rows(add)
 		}
 	}
 	for k, t := range s.totals {
@@ -386,7 +350,7 @@ func (b *block) row(number uint64) readmodel.ListRow {
 }
 
 // newest returns the newest of the blocks that the units name.
-func (s *state) newest() (number uint64, b *block) {
+func (s *Change) newest() (number uint64, b *block) {
 	for n, x := range s.blocks {
 		if x.after != nil && (b == nil || n > number) {
 			number, b = n, x.after
@@ -396,62 +360,56 @@ func (s *state) newest() (number uint64, b *block) {
 }
 
 // addKeys records the keys that an effect of a log with this sign touches.
-func (s *state) addKeys(e *entry, sign int8) {
+func (s *Change) addKeys(e *entry, sign int8) {
 	vault := totalsOf(e.Vault, e.Vault)
 	switch e.Kind {
 	case readmodel.Deposit, readmodel.Requested, readmodel.Instant:
 		s.addRank(e)
-		s.addTotals(e.totals())
+		s.addTotals(e.totals()...)
 		for k, counted := range membersOf(e) {
-			at(s.members, k)
-			at(s.totals, counted)
+			s.addMember(k)
+			s.addTotals(counted)
 		}
 		if e.Kind == readmodel.Requested {
-			at(s.requests, entryKey{vault: e.Vault, id: e.ID})
+			s.addRequest(e)
 		}
 		if e.Kind == readmodel.Deposit && sign < 0 {
-			s.targets.deposits[entryKey{vault: e.Vault, id: e.ID}] = true
+			s.addDeposits(e)
 		}
 	case readmodel.Claimed:
 		s.addRank(e)
-		at(s.totals, vault)
+		s.addTotals(vault)
 		s.addTarget(e)
 	case readmodel.Funded, readmodel.Cancelled, readmodel.Expired,
 		readmodel.PricedDeposits, readmodel.PricedRequests, readmodel.Void:
 		s.addTarget(e)
 	case readmodel.Sweep:
-		at(s.totals, vault)
+		s.addTotals(vault)
 		to := s.targets.swept[e.Vault]
 		if sign > 0 {
 			to = max(to, e.IDTo)
 		}
 		s.targets.swept[e.Vault] = to
 	case readmodel.Valuation, readmodel.Supply:
-		at(s.totals, vault)
+		s.addTotals(vault)
 	}
 	if e.unowned() {
 		name := requestName{vault: e.Vault, by: e.By, id: e.ID, source: e.SourceID}
 		s.targets.unowned[name] = append(s.targets.unowned[name], e.Block)
 	}
 	if e.derived() {
-		at(s.derived, entryKey{vault: e.Vault, place: e.place()})
-		s.targets.derived[derivedRow(e.Kind, e.Vault, e.User, e.Block)] = true
-	}
-}
-
-func (s *state) addTotals(keys []totalKey) {
-	for _, k := range keys {
-		at(s.totals, k)
+		at(s.entries, e.key())
+		s.addDerived(e.Kind, e.Vault, e.User, e.Block)
 	}
 }
 
 // addRank records the keys on which the position of an entry's user in the lists by amount depends.
-func (s *state) addRank(e *entry) {
+func (s *Change) addRank(e *entry) {
 	for _, v := range s.vaults {
-		at(s.totals, userIn(e.User, v))
+		s.addTotals(userIn(e.User, v))
 	}
 	for _, k := range []memberKey{{user: e.User}, {owner: e.Vault, user: e.User}} {
 		s.ranks[k] = true
-		at(s.members, k)
+		s.addMember(k)
 	}
 }

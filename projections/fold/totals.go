@@ -83,11 +83,6 @@ type first struct {
 	ts    uint32
 }
 
-type member struct {
-	pair[first]
-	read bool
-}
-
 func (k memberKey) row(list readmodel.List, key readmodel.Amount, block uint64, f *first) readmodel.ListRow {
 	return readmodel.ListRow{List: list, Owner: k.owner, Scope: k.scope, Key: key, Block: block, User: k.user, TS: f.ts}
 }

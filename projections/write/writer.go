@@ -258,8 +258,7 @@ func (w *Writer) writePart(ctx context.Context, part []decode.Unit) error {
 	group, limited := errgroup.WithContext(ctx)
 	group.Go(func() error { return w.insertEvents(ctx, e) })
 	group.Go(func() (err error) {
-		units := fold.Batch{Units: part, Writer: w.id, Vaults: slices.Collect(maps.Keys(w.vaults))}
-		change, err = fold.Lists(limited, w.conn, w.cursor, units)
+		change, err = fold.Lists(limited, w.conn, w.cursor, part, w.id, slices.Collect(maps.Keys(w.vaults)))
 		return err
 	})
 	if err := group.Wait(); err != nil {
