@@ -53,10 +53,7 @@ func (w *Writer) Build(ctx context.Context, session driver.Conn) error {
 	if err := w.ch.Publish(ctx, w.conn, w.database, readmodel.ListsTable.Name, draft); err != nil {
 		return err
 	}
-	select {
-	case <-w.spare: // its memory is sized for large blocks
-	default:
-	}
+	w.spare.Get() // drops one whose memory is sized for large blocks
 	return w.openLists(ctx)
 }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -37,7 +38,7 @@ type Writer struct {
 	mapped  *mapping.Vaults               // how logs are mapped
 	states  map[common.Address]vaultState // of a vault, by its newest record in the log
 	logs    map[common.Address]vaultLogs  // log counts of events; nil if not counted
-	spare   chan *readmodel.Rows[readmodel.EventRow]
+	spare   sync.Pool                     // of *readmodel.Rows[readmodel.EventRow], which are most of the memory of a writer
 	changes *readmodel.Rows[readmodel.ListRow]
 }
 
@@ -82,7 +83,7 @@ func Open(
 	}
 	w := &Writer{mapped: mapped, conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log,
 		without: map[common.Address]bool{}, states: map[common.Address]vaultState{}, changes: readmodel.ListsTable.NewRows(),
-		spare: make(chan *readmodel.Rows[readmodel.EventRow], 1)}
+		spare: sync.Pool{New: func() any { return readmodel.EventsTable.NewRows() }}}
 	for _, v := range without {
 		w.without[common.BytesToAddress(v)] = true
 	}
@@ -172,15 +173,9 @@ func (w *Writer) Encode(batch decode.Batch) *Encoded {
 // Whole returns whole units whose rows are made when they are written.
 func Whole(batch decode.Batch) *Encoded { return &Encoded{batch: batch} }
 
-// encode makes the rows of the records after a seq, in a buffer that was used before if there is one: these buffers are
-// most of the memory of a writer.
+// encode makes the rows of the records after a seq.
 func (w *Writer) encode(batch decode.Batch, after uint64) *Encoded {
-	out := &Encoded{batch: batch}
-	select {
-	case out.rows = <-w.spare:
-	default:
-		out.rows = readmodel.EventsTable.NewRows()
-	}
+	out := &Encoded{batch: batch, rows: w.spare.Get().(*readmodel.Rows[readmodel.EventRow])}
 	for f := range batch.All() {
 		if f.Seq > after {
 			fold.Events(f, w.id, out.rows.Add)
@@ -204,16 +199,13 @@ func (w *Writer) keep(rows *readmodel.Rows[readmodel.EventRow]) {
 		return
 	}
 	rows.Reset()
-	select {
-	case w.spare <- rows:
-	default:
-	}
+	w.spare.Put(rows)
 }
 
 // Write inserts whole units, which must follow the position. After an error the writer must not be used any more. An
 // *OutdatedError means that the generation cannot represent the log.
 func (w *Writer) Write(ctx context.Context, e *Encoded) error {
-	if first := e.batch.First().Seq; first != w.Position()+1 {
+	if first := e.batch[0].Seq; first != w.Position()+1 {
 		return fmt.Errorf("the batch begins at seq %d, but %s needs seq %d", first, w.database, w.Position()+1)
 	}
 	if !w.Built() {
