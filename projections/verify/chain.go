@@ -27,26 +27,26 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// vaultBooks are the sums of the live logs of one vault, in the terms of the vault's own views. Amounts are in native
-// units.
+// vaultBooks are what the live logs of one vault give for its views, in native units.
 type vaultBooks struct {
-	deposits, navs, sweeps, settlements uint64
-	sweptTo                             *big.Int
-	deposited, claimed                  *big.Int
-	// worth is totalAssets: the newest valuation, plus deposits and minus settlements after it.
-	worth *big.Int
-	queue map[uint64]*queued
+	// totals are the results of the views without arguments, by their names.
+	totals map[string]*big.Int
+	queue  map[uint64]*request
 }
 
-// queued is a request as returned by the vault's view; states have the numbers of the contract's enum.
-type queued struct {
-	owner    common.Address
-	state    uint8
-	shares   *big.Int
-	estimate *big.Int
-	assets   *big.Int
+// request is a request as the view requests of a vault returns it. Of those of the log, only what is compared is set.
+type request struct {
+	Owner          common.Address
+	ExpiresAt      uint64
+	PartnerID      uint32 `abi:"partnerId"`
+	Receiver       common.Address
+	Status         uint8
+	Shares         *big.Int
+	AssetsEstimate *big.Int
+	Assets         *big.Int
 }
 
+// The numbers of the contract's enum of a request's status.
 const (
 	pending uint8 = iota
 	funded
@@ -152,18 +152,6 @@ func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
 	return nil
 }
 
-// silentError means that a node did not respond in time.
-type silentError struct {
-	node   string
-	within time.Duration
-}
-
-func (e *silentError) Error() string {
-	return fmt.Sprintf("%s did not respond within %s", e.node, e.within)
-}
-
-func (e *silentError) Unwrap() error { return context.DeadlineExceeded }
-
 // ask sends one request to the node, when the rate limit allows it and within the timeout. The error contains no part
 // of the URL that may be a key.
 func (c *chainCheck) ask(ctx context.Context, question func(context.Context) error) error {
@@ -174,7 +162,8 @@ func (c *chainCheck) ask(ctx context.Context, question func(context.Context) err
 	defer cancel()
 	err := question(bounded)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-		return &silentError{contracts.EndpointName(c.url), c.patience}
+		return fmt.Errorf("%s did not respond within %s: %w", contracts.EndpointName(c.url), c.patience,
+			context.DeadlineExceeded)
 	}
 	if long := new(http.MaxBytesError); errors.As(err, &long) {
 		return fmt.Errorf("the response of %s has more than %d MiB", contracts.EndpointName(c.url), contracts.MaxAnswer>>20)
@@ -203,8 +192,7 @@ func (c *chainCheck) add(r *event.Record) {
 	case r.GetVault() != nil:
 		a := common.Address(r.GetVault().GetAddress())
 		if c.vaults[a] == nil {
-			c.vaults[a] = &vaultBooks{sweptTo: new(big.Int), deposited: new(big.Int), claimed: new(big.Int), worth: new(big.Int),
-				queue: map[uint64]*queued{}}
+			c.vaults[a] = &vaultBooks{totals: map[string]*big.Int{}, queue: map[uint64]*request{}}
 		}
 	case r.GetBlock() != nil:
 		c.numbers[common.Hash(r.GetBlock().GetHash())] = r.GetBlock().GetNumber()
@@ -236,44 +224,49 @@ func (c *chainCheck) add(r *event.Record) {
 
 // add follows the contract's own rules. Anything that they do not allow is reported as a difference of the totals.
 func (v *vaultBooks) add(e *mapping.Effect) {
-	move := func(state uint8) *queued {
+	assets, one := e.Assets.ToBig(), big.NewInt(1)
+	add := func(view string, amount *big.Int) { v.totals[view] = new(big.Int).Add(v.total(view), amount) }
+	move := func(status uint8) *request {
 		q := v.queue[e.ID]
 		if q == nil {
-			q = &queued{shares: new(big.Int), estimate: new(big.Int), assets: new(big.Int)}
+			q = &request{Shares: new(big.Int), AssetsEstimate: new(big.Int), Assets: new(big.Int)}
 			v.queue[e.ID] = q
+			add("requestCount", one)
 		}
-		q.state = state
+		q.Status = status
 		return q
 	}
-	assets := e.Assets.ToBig()
 	switch e.Kind {
 	case mapping.Deposit:
-		v.deposits++
-		v.deposited.Add(v.deposited, assets)
-		v.worth = new(big.Int).Add(v.worth, assets)
+		add("depositCount", one)
+		add("totalDeposited", assets)
+		add("totalAssets", assets)
 	case mapping.Requested:
 		q := move(pending)
-		q.owner, q.shares, q.estimate = e.Owner, e.Shares.ToBig(), assets
+		q.Owner, q.Shares, q.AssetsEstimate = e.Owner, e.Shares.ToBig(), assets
 	case mapping.Funded:
-		move(funded).assets = assets
+		move(funded).Assets = assets
 	case mapping.Claimed:
 		move(claimed)
-		v.claimed.Add(v.claimed, assets)
+		add("totalClaimed", assets)
 	case mapping.Cancelled:
 		move(cancelled)
 	case mapping.Expired:
 		move(expired)
 	case mapping.Valuation:
-		v.navs++
-		v.worth = assets
+		add("navCount", one)
+		v.totals["totalAssets"] = assets
 	case mapping.Sweep:
-		v.sweeps++
-		v.sweptTo = new(big.Int).SetUint64(e.To)
+		add("sweepCount", one)
+		v.totals["sweptTo"] = new(big.Int).SetUint64(e.To)
 	case mapping.Settled:
-		v.settlements++
-		v.worth = new(big.Int).Sub(v.worth, assets)
+		add("settlementCount", one)
+		add("totalAssets", assets.Neg(assets))
 	}
 }
+
+// total returns the expected result of a view.
+func (v *vaultBooks) total(view string) *big.Int { return cmp.Or(v.totals[view], new(big.Int)) }
 
 // ours returns the logs that belong to the vaults: their contracts may also emit logs for others.
 func (c *chainCheck) ours(returned []types.Log, vaults []common.Address) []types.Log {
@@ -424,22 +417,11 @@ func (c *chainCheck) compareVault(ctx context.Context, address common.Address, v
 
 // compareTotals compares each total, and then the queue.
 func (c *chainCheck) compareTotals(ctx context.Context, address common.Address, v *vaultBooks, check *Check) error {
-	for _, view := range []struct {
-		name string
-		want *big.Int
-	}{
-		{"totalDeposited", v.deposited},
-		{"totalClaimed", v.claimed},
-		{"totalAssets", v.worth},
-		{"depositCount", new(big.Int).SetUint64(v.deposits)},
-		{"sweptTo", v.sweptTo},
-		{"requestCount", new(big.Int).SetUint64(uint64(len(v.queue)))},
-		{"navCount", new(big.Int).SetUint64(v.navs)},
-		{"sweepCount", new(big.Int).SetUint64(v.sweeps)},
-		{"settlementCount", new(big.Int).SetUint64(v.settlements)},
-	} {
+	for _, view := range []string{"totalDeposited", "totalClaimed", "totalAssets", "depositCount", "sweptTo", "requestCount",
+		"navCount", "sweepCount", "settlementCount"} {
+		want := v.total(view)
 		var got *big.Int
-		err := c.view(ctx, address, &got, view.name)
+		err := c.view(ctx, address, &got, view)
 		if absent(err) && check.Compared == 0 {
 			check.Name += " (no such views)"
 			return nil
@@ -447,11 +429,11 @@ func (c *chainCheck) compareTotals(ctx context.Context, address common.Address, 
 		if err != nil {
 			return c.atHead(ctx, check,
 				fmt.Errorf("call %[2]s of vault %[1]s at block %[3]d: %[4]w; a pruned node may not have its state", address,
-					view.name, c.head.GetNumber(), err))
+					view, c.head.GetNumber(), err))
 		}
-		if got.Cmp(view.want) != 0 {
-			check.Difference = fmt.Sprintf("%s is %s on the chain at block %d, but %s according to the log", view.name, got,
-				c.head.GetNumber(), view.want)
+		if got.Cmp(want) != 0 {
+			check.Difference = fmt.Sprintf("%s is %s on the chain at block %d, but %s according to the log", view, got,
+				c.head.GetNumber(), want)
 			return nil
 		}
 		check.Compared++
@@ -476,18 +458,6 @@ func (c *chainCheck) view(ctx context.Context, vault common.Address, result any,
 	})
 }
 
-// request is a request as the view requests of a vault returns it.
-type request struct {
-	Owner          common.Address
-	ExpiresAt      uint64
-	PartnerID      uint32 `abi:"partnerId"`
-	Receiver       common.Address
-	Status         uint8
-	Shares         *big.Int
-	AssetsEstimate *big.Int
-	Assets         *big.Int
-}
-
 func (c *chainCheck) compareQueue(ctx context.Context, address common.Address, v *vaultBooks, check *Check) error {
 	for first := 0; first < len(v.queue); first += requestPage {
 		c.progress.Report(check.Name, uint64(first), uint64(len(v.queue)))
@@ -507,10 +477,10 @@ func (c *chainCheck) compareQueue(ctx context.Context, address common.Address, v
 				check.Difference = fmt.Sprintf("the log lacks request %d", first+i)
 				return nil
 			}
-			if q.owner != returned.Owner || q.state != returned.Status || q.shares.Cmp(returned.Shares) != 0 ||
-				q.estimate.Cmp(returned.AssetsEstimate) != 0 || q.assets.Cmp(returned.Assets) != 0 {
+			if q.Owner != returned.Owner || q.Status != returned.Status || q.Shares.Cmp(returned.Shares) != 0 ||
+				q.AssetsEstimate.Cmp(returned.AssetsEstimate) != 0 || q.Assets.Cmp(returned.Assets) != 0 {
 				check.Difference = fmt.Sprintf("request %d is %+v on the chain, and by the log of %s in state %d with %s "+
-					"shares, %s estimated, %s funded", first+i, returned, q.owner, q.state, q.shares, q.estimate, q.assets)
+					"shares, %s estimated, %s funded", first+i, returned, q.Owner, q.Status, q.Shares, q.AssetsEstimate, q.Assets)
 				return nil
 			}
 			check.Compared++
