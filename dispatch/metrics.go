@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -55,42 +56,43 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	gauge := func(name, help string) prometheus.GaugeOpts {
 		return prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}
 	}
+	f := promauto.With(reg)
 	m := &metrics{
-		records: prometheus.NewCounterVec(counter("records_total",
+		records: f.NewCounterVec(counter("records_total",
 			"Referral records read, by result. known was read before; conflict, poison and quarantined are stored in "+
 				"dead_record; unclaimed names a partner that does not exist; corrected is a known event that was mined again "+
 				"in another block."),
 			[]string{"result"}),
-		lostRecords: prometheus.NewCounter(counter("lost_records_total",
+		lostRecords: f.NewCounter(counter("lost_records_total",
 			"Offsets of the referral topics that were deleted before they were read.")),
-		lag: prometheus.NewGauge(gauge("lag_records",
+		lag: f.NewGauge(gauge("lag_records",
 			"Offsets of the referral topics not read yet, including those behind an open transaction.")),
-		openTransaction: prometheus.NewGauge(gauge("open_transaction_seconds",
+		openTransaction: f.NewGauge(gauge("open_transaction_seconds",
 			"How long the oldest open transaction of the referral topics has been seen; 0 if there is none. "+
 				"Records behind it cannot be read.")),
-		writes: prometheus.NewHistogram(prometheus.HistogramOpts{
+		writes: f.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "result_batch",
 			Help:    "Results of POSTs written by one transaction.",
 			Buckets: []float64{1, 2, 5, 10, 25, 50, 100, 250, 500},
 		}),
-		deliveries: prometheus.NewGaugeVec(gauge("deliveries",
+		deliveries: f.NewGaugeVec(gauge("deliveries",
 			"Undelivered deliveries, by state. failed and no_endpoint are kept forever and counted up to 10000."),
 			[]string{"state"}),
-		oldest: prometheus.NewGaugeVec(gauge("oldest_seconds",
+		oldest: f.NewGaugeVec(gauge("oldest_seconds",
 			"How long the oldest pending or parked delivery has been due, by state."), []string{"state"}),
-		measured: prometheus.NewGauge(gauge("measured_timestamp_seconds",
+		measured: f.NewGauge(gauge("measured_timestamp_seconds",
 			"Unix time at which deliveries, oldest_seconds and open_breakers were last measured.")),
-		openBreakers: prometheus.NewGauge(gauge("open_breakers",
+		openBreakers: f.NewGauge(gauge("open_breakers",
 			"Open or half-open breakers of partners' current URLs, over all dispatchers, without disabled partners.")),
-		certificates: prometheus.NewGaugeVec(gauge("certificate_expiry_timestamp_seconds",
+		certificates: f.NewGaugeVec(gauge("certificate_expiry_timestamp_seconds",
 			"Unix time at which the first certificate for the webhook URL of any partner expires, by certificate: "+
 				"authority or client; +Inf if there is none."), []string{"certificate"}),
-		lanes: prometheus.NewGauge(gauge("lanes", "Partners that this dispatcher sends to.")),
-		writeRetries: prometheus.NewCounter(counter("result_write_retries_total",
+		lanes: f.NewGauge(gauge("lanes", "Partners that this dispatcher sends to.")),
+		writeRetries: f.NewCounter(counter("result_write_retries_total",
 			"Retried writes of POST results.")),
-		failedTurns: prometheus.NewCounter(counter("command_failures_total",
+		failedTurns: f.NewCounter(counter("command_failures_total",
 			"Failed runs of test and replay commands; each retry that fails counts.")),
-		pruned: prometheus.NewCounterVec(counter("forgotten_total",
+		pruned: f.NewCounterVec(counter("forgotten_total",
 			"Rows pruned because they were older than webhooks.retentionDays. attempt, test and command were "+
 				"deleted; attempt-detail lost its response body."), []string{"what"}),
 	}
@@ -100,8 +102,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.records.WithLabelValues(r)
 	}
 	m.showCertificates(nil)
-	reg.MustRegister(m.records, m.lostRecords, m.lag, m.openTransaction, m.writes,
-		m.deliveries, m.oldest, m.measured, m.openBreakers, m.certificates, m.lanes, m.writeRetries, m.failedTurns, m.pruned)
 	return m
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/navlog/navlog/projections/write"
 )
@@ -11,6 +12,7 @@ import (
 // metrics of one generation, which is a label of each metric. Counters start at 0 with the process; records that are
 // folded again after a restart are counted again.
 type metrics struct {
+	own     *prometheus.Registry
 	batches prometheus.Counter
 	rows    *prometheus.CounterVec
 	inserts *prometheus.CounterVec
@@ -28,36 +30,39 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	name := func(n string) string { return prometheus.BuildFQName("navlog", "projections", n) }
+	own := prometheus.NewRegistry()
+	f := promauto.With(own)
 	m := &metrics{
-		batches: prometheus.NewCounter(prometheus.CounterOpts{Name: name("batches_total"),
+		own: own,
+		batches: f.NewCounter(prometheus.CounterOpts{Name: name("batches_total"),
 			Help: "Batches that were committed."}),
-		rows: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("rows_total"), Help: "Rows inserted."},
+		rows: f.NewCounterVec(prometheus.CounterOpts{Name: name("rows_total"), Help: "Rows inserted."},
 			[]string{"table"}),
-		inserts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("inserts_total"),
+		inserts: f.NewCounterVec(prometheus.CounterOpts{Name: name("inserts_total"),
 			Help: "Compare-and-swap inserts by outcome: ok; failed (sent again); absent (acknowledged but missing: alarm); " +
 				"fenced (another writer); given_up."}, []string{"table", "outcome"}),
-		audits: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("audits_total"),
+		audits: f.NewCounterVec(prometheus.CounterOpts{Name: name("audits_total"),
 			Help: "Audits while the generation is written, by outcome: sound; failed (could not run: alarm). A broken " +
 				"generation is marked bad and no longer written."}, []string{"outcome"}),
-		repairs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("repairs_total"),
+		repairs: f.NewCounterVec(prometheus.CounterOpts{Name: name("repairs_total"),
 			Help: "Searches for broken parts of ClickHouse, made after a full disk or an unreadable part, by outcome: none " +
 				"(no part is broken); done (replaced by the parts that they were merged from); lost (the generation is bad: " +
 				"alarm); failed (the search failed: alarm)."}, []string{"outcome"}),
-		seq: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("seq"),
+		seq: f.NewGauge(prometheus.GaugeOpts{Name: name("seq"),
 			Help: "Seq up to which both tables are written; NaN if this instance does not write the generation."}),
-		lag: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("lag_records"),
+		lag: f.NewGauge(prometheus.GaugeOpts{Name: name("lag_records"),
 			Help: "Log offsets after the last written record, including transaction markers while records are missing, and " +
 				"everything behind an open transaction. NaN if this instance does not write the generation."}),
-		foreign: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("vaults_without_known_events"),
+		foreign: f.NewGauge(prometheus.GaugeOpts{Name: name("vaults_without_known_events"),
 			Help: "Vaults that have logs, but none of a known event; the status names them. NaN if this instance does not " +
 				"write the generation, or another one is live."}),
-		openTransaction: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("open_transaction_seconds"),
+		openTransaction: f.NewGauge(prometheus.GaugeOpts{Name: name("open_transaction_seconds"),
 			Help: "How long the oldest open transaction of the log has been seen; 0 without one. Nothing behind it can be " +
 				"read."}),
-		impossibleLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("impossible_logs_total"),
+		impossibleLogs: f.NewCounterVec(prometheus.CounterOpts{Name: name("impossible_logs_total"),
 			Help: "Logs that contradict the state and change nothing (a claim of an unknown request, a second claim, a sweep " +
 				"of no range)."}, []string{"event"}),
-		quarantinedLogs: prometheus.NewCounter(prometheus.CounterOpts{Name: name("quarantined_logs_total"),
+		quarantinedLogs: f.NewCounter(prometheus.CounterOpts{Name: name("quarantined_logs_total"),
 			Help: "Logs and samples of NAV that cannot be decoded or summed and are in no total: alarm."}),
 	}
 	// Start at 0: otherwise the series would begin with the first failure, and an alert would see no increase.
@@ -72,13 +77,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			m.inserts.WithLabelValues(table, outcome)
 		}
 	}
-	reg.MustRegister(m.collectors()...)
+	reg.MustRegister(own)
 	return m
-}
-
-func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.batches, m.rows, m.inserts, m.audits, m.repairs, m.seq, m.lag, m.foreign,
-		m.openTransaction, m.impossibleLogs, m.quarantinedLogs}
 }
 
 // ListMetrics registers the metrics of a generation with reg, for a list of all metrics: New registers none, because
@@ -87,13 +87,6 @@ func ListMetrics(reg prometheus.Registerer) { newMetrics(labelled(reg, 0)) }
 
 func labelled(reg prometheus.Registerer, generation int32) prometheus.Registerer {
 	return prometheus.WrapRegistererWith(prometheus.Labels{"generation": fmt.Sprint(generation)}, reg)
-}
-
-// unregister unregisters the metrics of a generation that no longer exists.
-func (m *metrics) unregister(reg prometheus.Registerer) {
-	for _, c := range m.collectors() {
-		reg.Unregister(c)
-	}
 }
 
 func (k *keeper) counts() write.Counts {

@@ -262,7 +262,7 @@ func (p *Projections) stopKeepers(needed map[int32]generation, l *list) {
 		r.mu.Lock()
 		delete(r.keepers, k.ID)
 		r.mu.Unlock()
-		k.metrics.unregister(k.reg)
+		k.reg.Unregister(k.metrics.own)
 		p.log.Info("generation out of service", "generation", k.ID)
 	}
 }
