@@ -8,38 +8,13 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// groups is the state of a vault beyond single deposits and requests. Anything that is identified by other means is
-// found by scanning everything.
-type groups struct {
-	requests []*readmodel.ListRow // in chain order
-	supply   readmodel.Amount
-	// line has the funded shares of a user's requests, and the claimed ones of those.
-	line map[common.Address]*line
-}
-
-type line struct{ funded, claimed readmodel.Amount }
-
-func (l *lists) groups(vault common.Address) *groups {
-	if l.vaults[vault] == nil {
-		l.vaults[vault] = &groups{line: map[common.Address]*line{}}
-	}
-	return l.vaults[vault]
-}
-
-func (g *groups) of(user common.Address) *line {
-	if g.line[user] == nil {
-		g.line[user] = new(line)
-	}
-	return g.line[user]
-}
-
 // named returns the request that an effect identifies by its number or its 32-byte id; nil if there is none.
 func (l *lists) named(row readmodel.ListRow, e readmodel.EventRow) *readmodel.ListRow {
 	switch e.By {
 	case readmodel.ByID:
 		return l.requests[requestKey{row.Vault, row.ID}]
 	case readmodel.BySource:
-		for _, q := range l.groups(row.Vault).requests {
+		for _, q := range l.requestsOf[row.Vault] {
 			if q.SourceID == e.SourceID && q.SourceID != (common.Hash{}) {
 				return q
 			}
@@ -50,16 +25,11 @@ func (l *lists) named(row readmodel.ListRow, e readmodel.EventRow) *readmodel.Li
 
 // reach returns the highest group that an effect and those before it reach.
 func (l *lists) reach(row readmodel.ListRow, e readmodel.EventRow, of func(*readmodel.ListRow) *uint64) uint64 {
-	k := ofVault(row.Vault)
-	var last uint64
-	if steps := l.totals[k]; len(steps) > 0 {
-		last = *of(&steps[len(steps)-1])
+	last := l.newest(ofVault(row.Vault))
+	if e.GroupTo > *of(&last) {
+		l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { *of(t) = e.GroupTo })
 	}
-	if e.GroupTo > last {
-		l.step(k, row.Block, row.TS, func(t *readmodel.ListRow) { *of(t) = e.GroupTo })
-		last = e.GroupTo
-	}
-	return last
+	return max(*of(&last), e.GroupTo)
 }
 
 // price sets the price of entries that wait in groups.
@@ -73,7 +43,7 @@ func (l *lists) price(row readmodel.ListRow, e readmodel.EventRow) {
 			return &t.RequestsTo
 		})
 	}
-	of := l.groups(row.Vault).requests
+	of := l.requestsOf[row.Vault]
 	if row.Kind == readmodel.PricedDeposits {
 		of = l.deposits[row.Vault]
 	}
@@ -111,29 +81,27 @@ func (l *lists) void(row readmodel.ListRow, e readmodel.EventRow) {
 }
 
 func (l *lists) queueUp(q *readmodel.ListRow, at readmodel.ListRow) {
-	line := l.groups(q.Vault).of(q.User)
-	q.CumFrom = line.funded
-	line.funded.Add(&line.funded, &q.Shares)
-	q.CumTo = line.funded
-	l.step(owned{readmodel.UserTotals, scope{q.User, q.Vault}}, at.Block, at.TS,
-		func(t *readmodel.ListRow) { t.FundedShares = line.funded })
+	l.step(owned{readmodel.UserTotals, scope{q.User, q.Vault}}, at.Block, at.TS, func(t *readmodel.ListRow) {
+		q.CumFrom = t.FundedShares
+		t.FundedShares.Add(&t.FundedShares, &q.Shares)
+		q.CumTo = t.FundedShares
+	})
 }
 
 // take removes shares from the queue of an owner.
 func (l *lists) take(row readmodel.ListRow) {
-	g := l.groups(row.Vault)
-	line := g.of(row.User)
-	before := line.claimed
-	if line.claimed.Add(&line.claimed, &row.Shares); line.claimed.Gt(&line.funded) {
-		line.claimed = line.funded
+	k := owned{readmodel.UserTotals, scope{row.User, row.Vault}}
+	line := l.newest(k)
+	before, claimed := line.ClaimedShares, line.ClaimedShares
+	if claimed.Add(&claimed, &row.Shares); claimed.Gt(&line.FundedShares) {
+		claimed = line.FundedShares
 	}
-	if line.claimed == before {
+	if claimed == before {
 		return
 	}
-	l.step(owned{readmodel.UserTotals, scope{row.User, row.Vault}}, row.Block, row.TS,
-		func(t *readmodel.ListRow) { t.ClaimedShares = line.claimed })
-	for _, q := range g.requests {
-		if q.User != row.User || q.ClosedBlock != readmodel.Never || q.CumTo.IsZero() || q.CumTo.Gt(&line.claimed) {
+	l.step(k, row.Block, row.TS, func(t *readmodel.ListRow) { t.ClaimedShares = claimed })
+	for _, q := range l.requestsOf[row.Vault] {
+		if q.User != row.User || q.ClosedBlock != readmodel.Never || q.CumTo.IsZero() || q.CumTo.Gt(&claimed) {
 			continue
 		}
 		q.ClosedBlock, q.ClosedTS, q.ClosedBy = row.Block, row.TS, row.Kind
@@ -155,7 +123,7 @@ func worth(q *readmodel.ListRow) readmodel.Amount {
 func (l *lists) value(row *readmodel.ListRow, e readmodel.EventRow) {
 	var unit readmodel.Amount
 	unit.SetFromBig(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(e.NavDigits)), nil))
-	if supply := l.groups(row.Vault).supply; e.NoShares {
+	if supply := l.newest(ofVault(row.Vault)).Supply; e.NoShares {
 		switch {
 		case !e.NoNav && !e.NoAssets:
 			row.Shares = times(row.Assets, unit, row.Nav)

@@ -14,10 +14,9 @@ import (
 // the cursor.
 func Lists(effects []readmodel.EventRow) []readmodel.ListRow {
 	l := lists{
-		deposits: map[common.Address][]*readmodel.ListRow{}, reached: map[common.Address]uint64{},
-		requests: map[requestKey]*readmodel.ListRow{},
-		members:  map[member]*readmodel.ListRow{}, totals: map[owned][]readmodel.ListRow{},
-		vaults: map[common.Address]*groups{},
+		deposits: map[common.Address][]*readmodel.ListRow{}, requests: map[requestKey]*readmodel.ListRow{},
+		requestsOf: map[common.Address][]*readmodel.ListRow{}, members: map[member]*readmodel.ListRow{},
+		totals: map[owned][]readmodel.ListRow{},
 	}
 	for _, e := range effects {
 		l.add(e)
@@ -27,13 +26,12 @@ func Lists(effects []readmodel.EventRow) []readmodel.ListRow {
 
 // lists is built from effects, one after the other in chain order.
 type lists struct {
-	rows     []readmodel.ListRow // rows that never change
-	deposits map[common.Address][]*readmodel.ListRow
-	reached  map[common.Address]uint64 // highest swept number of a vault, 0 if none
-	requests map[requestKey]*readmodel.ListRow
-	members  map[member]*readmodel.ListRow
-	totals   map[owned][]readmodel.ListRow // the steps, oldest first
-	vaults   map[common.Address]*groups
+	rows       []readmodel.ListRow // rows that never change
+	deposits   map[common.Address][]*readmodel.ListRow
+	requests   map[requestKey]*readmodel.ListRow
+	requestsOf map[common.Address][]*readmodel.ListRow // the requests, in chain order
+	members    map[member]*readmodel.ListRow
+	totals     map[owned][]readmodel.ListRow // the steps, oldest first
 }
 
 type requestKey struct {
@@ -87,8 +85,6 @@ func (l *lists) add(e readmodel.EventRow) {
 	case readmodel.Supply:
 		if !row.Shares.IsZero() {
 			l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.Supply.Add(&t.Supply, &row.Shares) })
-			g := l.groups(row.Vault)
-			g.supply.Add(&g.supply, &row.Shares)
 		}
 	case readmodel.PricedDeposits, readmodel.PricedRequests:
 		l.price(row, e)
@@ -117,7 +113,7 @@ func (l *lists) add(e readmodel.EventRow) {
 		case readmodel.Fifo:
 			l.take(row)
 		case readmodel.ByOwner:
-			for _, q := range l.groups(row.Vault).requests {
+			for _, q := range l.requestsOf[row.Vault] {
 				if q.User == row.User && q.Grouped && q.GroupID == e.GroupID && q.FundedBlock == readmodel.Never {
 					l.change(q, row, e)
 				}
@@ -128,7 +124,7 @@ func (l *lists) add(e readmodel.EventRow) {
 	case readmodel.Funded:
 		if e.By == readmodel.ByUpToGroup {
 			to := l.reach(row, e, func(t *readmodel.ListRow) *uint64 { return &t.FundedTo })
-			for _, q := range l.groups(row.Vault).requests {
+			for _, q := range l.requestsOf[row.Vault] {
 				if q.Grouped && q.GroupID <= to {
 					l.change(q, row, readmodel.EventRow{NoAssets: true})
 				}
@@ -169,7 +165,7 @@ func (l *lists) deposit(row readmodel.ListRow) {
 			func(t *readmodel.ListRow) { t.Deposits++; t.Deposited.Add(&t.Deposited, &row.Assets) })
 	}
 	l.seen(row)
-	if to := l.reached[row.Vault]; !row.Grouped && to > 0 && row.ID <= to {
+	if to := l.newest(ofVault(row.Vault)).SweptTo; !row.Grouped && to > 0 && row.ID <= to {
 		l.close(&row, row)
 	}
 }
@@ -177,10 +173,9 @@ func (l *lists) deposit(row readmodel.ListRow) {
 func (l *lists) sweep(row readmodel.ListRow) {
 	l.step(ofVault(row.Vault), row.Block, row.TS,
 		func(t *readmodel.ListRow) { t.SweptBlock, t.SweptTS = row.Block, row.TS })
-	if row.IDTo <= l.reached[row.Vault] {
+	if row.IDTo <= l.newest(ofVault(row.Vault)).SweptTo {
 		return
 	}
-	l.reached[row.Vault] = row.IDTo
 	l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.SweptTo = row.IDTo })
 	for _, d := range l.deposits[row.Vault] {
 		if !d.Grouped && d.ClosedBlock == readmodel.Never && d.ID <= row.IDTo {
@@ -210,8 +205,7 @@ func (l *lists) request(row readmodel.ListRow) {
 		row.PricedBlock = readmodel.Never
 	}
 	l.requests[key] = &row
-	g := l.groups(row.Vault)
-	g.requests = append(g.requests, &row)
+	l.requestsOf[row.Vault] = append(l.requestsOf[row.Vault], &row)
 	for _, owner := range owners(row) {
 		l.step(owner, row.Block, row.TS,
 			func(t *readmodel.ListRow) { t.Requests++; t.Estimated.Add(&t.Estimated, &row.Assets) })
@@ -250,14 +244,18 @@ func owners(row readmodel.ListRow) []owned {
 
 func ofVault(vault common.Address) owned { return owned{readmodel.Totals, scope{vault, vault}} }
 
+// newest returns the last step of totals.
+func (l *lists) newest(k owned) (last readmodel.ListRow) {
+	if steps := l.totals[k]; len(steps) > 0 {
+		last = steps[len(steps)-1]
+	}
+	return last
+}
+
 // step derives the totals of a block from the previous ones.
 func (l *lists) step(k owned, block uint64, ts uint32, change func(*readmodel.ListRow)) {
 	steps := l.totals[k]
-	if n := len(steps); n == 0 || steps[n-1].Block != block {
-		next := readmodel.ListRow{}
-		if n > 0 {
-			next = steps[n-1]
-		}
+	if next := l.newest(k); len(steps) == 0 || next.Block != block {
 		next.List, next.Owner, next.Scope, next.Block, next.TS = k.list, k.owner, k.vault, block, ts
 		steps = append(steps, next)
 	}
