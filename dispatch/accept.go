@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
@@ -33,21 +32,17 @@ func byPosition(a, b readBatch) int {
 	return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.partition, b.partition))
 }
 
-// arrival is a referral record that can become a delivery.
+// arrival is a referral record that can become a delivery, with its event.
 type arrival struct {
-	batch   *readBatch
-	record  *kgo.Record
-	event   uuid.UUID
-	partner int64
-	log     [16]byte // the log's id
-	kind    string
-	mined   mining
-	body    []byte
-	// envelope is what body was encoded from.
-	envelope *webhook.Envelope
-	// quarantined is why the read models do not count it; empty if they do.
-	quarantined string
+	*webhook.Envelope
+	body   []byte // of the envelope
+	batch  *readBatch
+	record *kgo.Record
+	log    [16]byte // the log's id
+	mined  mining
 }
+
+func (a arrival) partner() int64 { return int64(a.PartnerID) }
 
 // deadletter is a record that cannot become a delivery.
 type deadletter struct {
@@ -213,12 +208,11 @@ func decode(chainID uint64, record *kgo.Record) (arrival, error) {
 	}
 	log := referral.GetLog()
 	return arrival{
-		log: [16]byte(referral.GetLogId()), event: envelope.ID, partner: int64(envelope.PartnerID), kind: envelope.Type,
+		Envelope: envelope, body: body, log: [16]byte(referral.GetLogId()),
 		mined: mining{
 			tx: string(log.GetTxHash()), block: string(log.GetBlockHash()), logIndex: int64(log.GetLogIndex()),
 			seq: int64(referral.GetSeq()),
 		},
-		body: body, envelope: envelope, quarantined: envelope.Quarantined,
 	}, nil
 }
 
@@ -247,7 +241,7 @@ func movePositions(ctx context.Context, q *db.Queries, batches []readBatch) erro
 func knownPartners(ctx context.Context, q *db.Queries, arrivals []arrival) (map[int64]string, error) {
 	ids := map[int64]bool{}
 	for _, a := range arrivals {
-		ids[a.partner] = true
+		ids[a.partner()] = true
 	}
 	partners := map[int64]string{}
 	if len(ids) == 0 {
@@ -278,9 +272,9 @@ func (i *insertion) trace(ctx context.Context, a *arrival) (parent string) {
 		return ""
 	}
 	ctx, span := telemetry.Continue(ctx, chainlog.Parent(a.record), telemetry.Consumer, "accept referral")
-	telemetry.Text(span, telemetry.EventID, a.event.String())
-	telemetry.Text(span, telemetry.EventType, a.kind)
-	telemetry.Number(span, telemetry.Partner, a.partner)
+	telemetry.Text(span, telemetry.EventID, a.ID.String())
+	telemetry.Text(span, telemetry.EventType, a.Type)
+	telemetry.Number(span, telemetry.Partner, a.partner())
 	telemetry.Number(span, telemetry.Seq, a.mined.seq)
 	telemetry.Text(span, telemetry.Messaging, "kafka")
 	telemetry.Text(span, telemetry.Topic, a.batch.topic)
@@ -301,13 +295,13 @@ func endAll(spans []telemetry.Span) {
 func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arrivals []arrival) (insertion, error) {
 	done := insertion{counts: map[string]int{}}
 	of := len(arrivals)
-	arrivals = slices.DeleteFunc(slices.Clone(arrivals), func(a arrival) bool { return partners[a.partner] == "" })
+	arrivals = slices.DeleteFunc(slices.Clone(arrivals), func(a arrival) bool { return partners[a.partner()] == "" })
 	done.counts[recordUnclaimed] = of - len(arrivals)
 	arrivals = slices.DeleteFunc(arrivals, func(a arrival) bool {
-		if a.quarantined != "" {
-			done.deadletters = append(done.deadletters, deadletter{a.batch, a.record, recordQuarantined, a.quarantined})
+		if a.Quarantined != "" {
+			done.deadletters = append(done.deadletters, deadletter{a.batch, a.record, recordQuarantined, a.Quarantined})
 		}
-		return a.quarantined != ""
+		return a.Quarantined != ""
 	})
 	if len(arrivals) == 0 {
 		return done, nil
@@ -339,15 +333,15 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 		case recordCorrected:
 			err = correct(ctx, q, of, a, body, &rows)
 		case recordInserted:
-			state := partners[a.partner]
-			if state == registry.Pending && !slices.Contains(done.toWake, a.partner) {
-				done.toWake = append(done.toWake, a.partner)
+			state := partners[a.partner()]
+			if state == registry.Pending && !slices.Contains(done.toWake, a.partner()) {
+				done.toWake = append(done.toWake, a.partner())
 			}
-			last[a.partner]++
+			last[a.partner()]++
 			known.add(&knownDelivery{
-				event: a.event, partner: a.partner, kind: a.kind, body: a.body, mined: a.mined, row: len(rows.EventIds),
+				event: a.ID, partner: a.partner(), kind: a.Type, body: a.body, mined: a.mined, row: len(rows.EventIds),
 			})
-			appendDelivery(&rows, a, last[a.partner], state, done.trace(ctx, &a))
+			appendDelivery(&rows, a, last[a.partner()], state, done.trace(ctx, &a))
 		}
 		if err != nil {
 			return done, err
@@ -368,10 +362,10 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 }
 
 func appendDelivery(rows *db.InsertDeliveriesParams, a arrival, sequence int64, state, parent string) {
-	rows.EventIds = append(rows.EventIds, a.event)
-	rows.PartnerIds = append(rows.PartnerIds, a.partner)
+	rows.EventIds = append(rows.EventIds, a.ID)
+	rows.PartnerIds = append(rows.PartnerIds, a.partner())
 	rows.Sequences = append(rows.Sequences, sequence)
-	rows.Types = append(rows.Types, a.kind)
+	rows.Types = append(rows.Types, a.Type)
 	rows.Bodies = append(rows.Bodies, a.body)
 	rows.States = append(rows.States, state)
 	rows.TxHashes = append(rows.TxHashes, []byte(a.mined.tx))

@@ -249,7 +249,7 @@ func TestDecodeNeverPanics(t *testing.T) {
 	for n := range good {
 		for _, value := range [][]byte{good[:n], with(good, n, 0), with(good, n, 0xff), with(good, n, good[n]^1)} {
 			a, err := decode(testChain, &kgo.Record{Value: value})
-			if err == nil && (a.partner == 0 || len(a.body) == 0 || a.kind == "" || a.event == uuid.Nil) {
+			if err == nil && (a.partner() == 0 || len(a.body) == 0 || a.Type == "" || a.ID == uuid.Nil) {
 				t.Fatalf("byte %d changed gives %+v", n, a)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
@@ -84,10 +85,7 @@ func (r *reader) passed(ctx context.Context) (map[place]int64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the positions of the referral topics: %w", err)
 	}
-	committed, err := r.admin.ListCommittedOffsets(ctx, slices.Collect(maps.Keys(r.topics))...)
-	if err == nil {
-		err = committed.Error()
-	}
+	committed, err := chainlog.Checked(r.admin.ListCommittedOffsets(ctx, slices.Collect(maps.Keys(r.topics))...))
 	if err != nil {
 		return nil, fmt.Errorf("read the ends of the referral topics: %w", err)
 	}
@@ -103,10 +101,7 @@ func (r *reader) passed(ctx context.Context) (map[place]int64, error) {
 // readAgain reads the topics from their start to ends, inserts the referrals of the
 // partners, and returns how many it inserted.
 func (r *reader) readAgain(ctx context.Context, partners []int64, ends map[place]int64) (found int, err error) {
-	starts, err := r.admin.ListStartOffsets(ctx, slices.Collect(maps.Keys(r.topics))...)
-	if err == nil {
-		err = starts.Error()
-	}
+	starts, err := chainlog.Checked(r.admin.ListStartOffsets(ctx, slices.Collect(maps.Keys(r.topics))...))
 	if err != nil {
 		return 0, fmt.Errorf("read the starts of the referral topics: %w", err)
 	}

@@ -432,10 +432,7 @@ func (r *reader) lag() int64 {
 func (r *reader) rewind(ctx context.Context, p place) error {
 	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
 	defer cancel()
-	starts, err := r.admin.ListStartOffsets(ctx, p.topic)
-	if err == nil {
-		err = starts.Error()
-	}
+	starts, err := chainlog.Checked(r.admin.ListStartOffsets(ctx, p.topic))
 	if err != nil {
 		return fmt.Errorf("read the start of %s: %w", p.topic, err)
 	}

@@ -60,7 +60,7 @@ func (k *knownDeliveries) add(t *knownDelivery) {
 func readKnownDeliveries(ctx context.Context, q *db.Queries, arrivals []arrival) (*knownDeliveries, error) {
 	p := db.KnownDeliveriesParams{EventIds: make([]uuid.UUID, len(arrivals)), TxHashes: make([][]byte, len(arrivals))}
 	for i, a := range arrivals {
-		p.EventIds[i], p.TxHashes[i] = a.event, []byte(a.mined.tx)
+		p.EventIds[i], p.TxHashes[i] = a.ID, []byte(a.mined.tx)
 	}
 	rows, err := q.KnownDeliveries(ctx, p)
 	if err != nil {
@@ -106,7 +106,7 @@ func (k *knownDeliveries) judge(a arrival) (what string, of *knownDelivery, body
 func (k *knownDeliveries) find(a arrival) (of *knownDelivery, overtaken bool) {
 	for _, t := range k.byTx[a.mined.tx] {
 		switch {
-		case t.partner != a.partner || t.kind != a.kind:
+		case t.partner != a.partner() || t.kind != a.Type:
 		case t.mined.block == a.mined.block && t.mined.logIndex == a.mined.logIndex:
 			return t, false
 		case t.mined.block == a.mined.block:
@@ -117,17 +117,17 @@ func (k *knownDeliveries) find(a arrival) (of *knownDelivery, overtaken bool) {
 		}
 	}
 	if of == nil {
-		of = k.byEvent[a.event]
+		of = k.byEvent[a.ID]
 	}
 	return of, false
 }
 
 // bodyOf returns the arrival's body under the id of the event's first mining.
 func (a arrival) bodyOf(event uuid.UUID) ([]byte, error) {
-	if event == a.event {
+	if event == a.ID {
 		return a.body, nil
 	}
-	envelope := *a.envelope
+	envelope := *a.Envelope
 	envelope.ID = event
 	body, err := envelope.Body()
 	if err != nil {

@@ -269,7 +269,7 @@ func TestMinedAgainAtRandom(t *testing.T) {
 			case recordCorrected:
 				f.check(correct(t.Context(), nil, of, a, body, &rows))
 			case recordInserted:
-				known.add(&knownDelivery{event: a.event, partner: a.partner, kind: a.kind, body: a.body, mined: a.mined,
+				known.add(&knownDelivery{event: a.ID, partner: a.partner(), kind: a.Type, body: a.body, mined: a.mined,
 					row: len(rows.EventIds)})
 				appendDelivery(&rows, a, 0, registry.Pending, "")
 			}
@@ -385,7 +385,7 @@ func TestJudge(t *testing.T) {
 		var stored []*knownDelivery
 		for _, r := range c.known {
 			a := f.arrive(r)
-			of := &knownDelivery{event: a.event, partner: a.partner, kind: a.kind, body: a.body, mined: a.mined, row: -1}
+			of := &knownDelivery{event: a.ID, partner: a.partner(), kind: a.Type, body: a.body, mined: a.mined, row: -1}
 			if c.old {
 				of.mined = mining{}
 			}
@@ -402,7 +402,7 @@ func TestJudge(t *testing.T) {
 		if !bytes.Equal(a.body, own) || what == recordInserted && !bytes.Equal(body, own) {
 			t.Errorf("%s: the arrival's own body changed", c.what)
 		}
-		if what == recordCorrected && string(body) != strings.Replace(string(own), a.event.String(), is.event.String(), 1) {
+		if what == recordCorrected && string(body) != strings.Replace(string(own), a.ID.String(), is.event.String(), 1) {
 			t.Errorf("%s: event %s will get the body %s", c.what, is.event, body)
 		}
 	}

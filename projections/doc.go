@@ -25,7 +25,7 @@
 // without a vault that was restored meanwhile is skipped as long as the live generation has the vault and can be
 // written, and dropped when another successor is live. A successor with a fault that another one would have too, such
 // as a hole in the log, waits for an operator. Any other generation is made live by an Operator, which `navlog
-// projection` runs (see its comment for the states).
+// projection` runs.
 //
 // # Many generations
 //

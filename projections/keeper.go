@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
@@ -359,12 +362,12 @@ func (k *keeper) writeTraced(ctx context.Context, w *write.Writer, b batch) erro
 // warn reports the vaults that have logs but none of a known event: most likely they belong to another protocol, and
 // no response includes anything of them.
 func (k *keeper) warn(w *write.Writer) {
-	vaults, logs := w.Foreign()
+	logs := w.Foreign()
 	var warnings []registry.VaultWarning
-	for i, v := range vaults {
+	for _, v := range slices.SortedFunc(maps.Keys(logs), common.Address.Cmp) {
 		warnings = append(warnings, registry.VaultWarning{Address: v.Hex(),
 			Warning: fmt.Sprintf("it has %d logs and none is a known event, so no response includes anything of it: is it a "+
-				"vault of a protocol that navlog supports?", logs[i])})
+				"vault of a protocol that navlog supports?", logs[v])})
 	}
 	k.board.warn(warnings)
 }

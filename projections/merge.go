@@ -16,11 +16,6 @@ import (
 //go:embed sql/scattered.sql
 var sqlScattered string
 
-type merging struct {
-	every time.Duration // between checks
-	least uint64        // rows of a table that is worth merging
-}
-
 // merge keeps the tables of the generation in few parts until ctx ends.
 //
 // ClickHouse merges in a way that saves writes: a table that was filled in one go stays in parts with about a half, a
@@ -33,14 +28,14 @@ type merging struct {
 // The generation does not depend on merges: a failed one is retried.
 func (k *keeper) merge(ctx context.Context, conn driver.Conn) error {
 	for {
-		if err := write.Pause(ctx, k.merging.every); err != nil {
+		if err := write.Pause(ctx, k.mergeEvery); err != nil {
 			return err
 		}
 		if k.board.get().State != Following {
 			continue
 		}
 		began := time.Now()
-		merged, err := mergeScattered(ctx, conn, k.database, k.merging.least)
+		merged, err := mergeScattered(ctx, conn, k.database, k.mergeLeast)
 		if len(merged) > 0 {
 			k.log.Info("tables merged", "tables", merged, "took", time.Since(began).Round(time.Millisecond))
 		}

@@ -162,7 +162,7 @@ func TestKeeperMerges(t *testing.T) {
 	s := busyHistory(rand.New(rand.NewPCG(8, 9)), 30)
 	parts := units(s.Records)
 	p, _ := w.projector(t)
-	p.merging = merging{every: 20 * time.Millisecond, least: 1}
+	p.mergeEvery, p.mergeLeast = 20*time.Millisecond, 1
 	p.config.MaxRows = 20
 	start(t, p)
 	half := slices.Concat(parts[:len(parts)/2]...)

@@ -1,7 +1,6 @@
 package projections
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"encoding/hex"
@@ -25,13 +24,7 @@ import (
 )
 
 // Operator decides which generations exist and which one is live, by changing the registry's list. It writes no rows:
-// any running Projections does, when it sees the list.
-//
-//	rebuild ──▶ building ── equal to the live one ──▶ live ──▶ standby ── drop ──▶ dropped
-//	               │  ▲                                ▲          │
-//	               │  └─ rebuild continues it          └──────────┘ switch, rollback
-//	               ├─ rebuild --no-switch ──▶ standby
-//	               └─ gap or duplicate found (any state) ──▶ bad ── drop ──▶ dropped
+// any running Projections does, when it sees the list. docs/architecture.md draws the states of a generation.
 type Operator struct {
 	// Progress is called often with what a command is waiting for or comparing; it may be nil.
 	Progress verify.Progress
@@ -87,7 +80,6 @@ type Generation struct {
 	// While such a generation is live, a projector builds its successor and makes it live.
 	Outdated bool `json:"outdated,omitempty"`
 
-	logID    []byte
 	vaults   [][]byte
 	without  [][]byte
 	reported *Status // what projectors report about it; nil if none of them writes it
@@ -109,7 +101,7 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	out := make([]Generation, len(rows))
 	for i, g := range rows {
 		out[i] = Generation{ID: g.ID, State: g.State, Schema: g.Schema, Database: o.clickhouse.Database(g.ID),
-			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults, without: g.Without,
+			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, vaults: g.Vaults, without: g.Without,
 			Outdated: g.Outdated, reported: reported[g.ID]}
 		if out[i].Seq, err = o.seq(ctx, out[i].Database); err != nil {
 			return nil, err
@@ -235,7 +227,7 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 		return fmt.Errorf("generation %d is standby and %s has no tables of the schema %s that this navlog knows (its own "+
 			"is %s): drop it, and run `navlog projection rebuild`", id, g.Database, readmodel.Schema(), g.Schema)
 	}
-	if live != nil && !bytes.Equal(g.logID, live.logID) {
+	if live != nil && g.LogID != live.LogID {
 		return fmt.Errorf("generation %d was made from log %s and the live generation %d from log %s: an older log cannot "+
 			"be served again", id, g.LogID, live.ID, live.LogID)
 	}

@@ -50,7 +50,8 @@ type Projections struct {
 	audit       time.Duration // between audits of a generation that is being written
 	repairs     time.Duration // between searches for broken parts
 	reopen      time.Duration // until a generation with a permanent fault is opened again, for the first time
-	merging     merging
+	mergeEvery  time.Duration // between searches for tables that are worth merging
+	mergeLeast  uint64        // rows of such a table
 	open        func(database string) (driver.Conn, error)
 	openPatient func(database string) (driver.Conn, error)
 	roster      roster
@@ -61,7 +62,7 @@ func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config,
 	reg prometheus.Registerer, log *slog.Logger) *Projections {
 	p := &Projections{stores: stores{chainID: chainID, kafka: kafka.Tracked(), clickhouse: ch, pool: pool}, config: cfg,
 		leases: newLeases(pool), reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour,
-		repairs: repairEvery, reopen: 10 * time.Second, merging: merging{every: time.Minute, least: 100_000},
+		repairs: repairEvery, reopen: 10 * time.Second, mergeEvery: time.Minute, mergeLeast: 100_000,
 		open: ch.Open, openPatient: ch.OpenPatient}
 	p.roster.none.set(Starting, nil)
 	return p

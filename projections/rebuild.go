@@ -1,8 +1,8 @@
 package projections
 
 import (
-	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -135,7 +135,7 @@ func (o *Operator) broken(live *Generation, err error, options RebuildOptions) *
 
 // alike reports whether two generations are of the same log and schema.
 func alike(g, other *Generation) bool {
-	return bytes.Equal(g.logID, other.logID) && g.Schema == other.Schema
+	return g.LogID == other.LogID && g.Schema == other.Schema
 }
 
 // compareWithLog proves that a generation is a fold of the log. It checks every user and request, not a sample: there
@@ -223,7 +223,7 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 			return 0, false, errors.New("there is no generation yet: `navlog project` makes the first one by itself")
 		}
 		for _, g := range slices.Backward(all) {
-			if g.State == registry.Building && bytes.Equal(g.logID, origin.GetLogId()) && g.Schema == readmodel.Schema() {
+			if g.State == registry.Building && g.LogID == hex.EncodeToString(origin.GetLogId()) && g.Schema == readmodel.Schema() {
 				return g.ID, true, nil
 			}
 		}

@@ -135,11 +135,11 @@ func TestUnwritten(t *testing.T) {
 // that project will make live, has none.
 func TestLeftBuilding(t *testing.T) {
 	at := func(seq uint64) *uint64 { return &seq }
-	live := Generation{ID: 1, State: registry.Live, Seq: at(10), Schema: "s", logID: []byte("log")}
+	live := Generation{ID: 1, State: registry.Live, Seq: at(10), Schema: "s", LogID: "log"}
 	outdated := live
 	outdated.Outdated = true
 	building := func(seq *uint64, schema, log string) Generation {
-		return Generation{ID: 2, State: registry.Building, Seq: seq, Schema: schema, logID: []byte(log)}
+		return Generation{ID: 2, State: registry.Building, Seq: seq, Schema: schema, LogID: log}
 	}
 	for _, c := range []struct {
 		what  string

@@ -27,14 +27,7 @@ const (
 
 var errDown = errors.New("receiver down")
 
-// breaker is the circuit breaker of one URL of a partner.
-//
-//	closed ──too many attempts met a dead receiver──▶ open (5 s)
-//	closed ──very many in a row, none accepted──▶ open (5 s), refusing
-//	open ──its time is over──▶ half-open: one probe at a time
-//	half-open ──probe met a dead receiver──▶ open (twice as long, up to 15 min)
-//	half-open, refusing ──probe was not accepted──▶ open (the same)
-//	half-open ──probe was answered (refusing: accepted)──▶ closed
+// breaker is the circuit breaker of one URL of a partner. docs/architecture.md draws its states.
 //
 // gobreaker decides while the breaker is closed. Its open time is constant, so the open
 // and half-open states are two fields here: until and probing.

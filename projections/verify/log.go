@@ -19,7 +19,7 @@ import (
 )
 
 // Events is compared while the log is read, record by record, including retracted and retracting records, by
-// fingerprints, so that no record needs to be kept. If a fingerprint differs, that part of the log is read again.
+// fingerprints, so that no record needs to be kept. If a fingerprint differs, the log is read again up to there.
 
 // perPrint is the number of seqs in a fingerprint; prints.sql has the same number.
 const perPrint = 1000
@@ -29,29 +29,20 @@ type fingerprint struct{ rows, hash uint64 }
 
 // prints are the fingerprints of every thousand seqs of the log.
 type prints struct {
-	all    []fingerprint
-	before []chainlog.Position // the position before the unit in which each thousand begins
-	unit   unit
+	all  []fingerprint
+	unit unit
 }
 
-// unit collects the records of a unit: a log is mapped together with the others of its transaction, and a unit has
-// all of them.
-type unit struct {
-	records []oracle.Record
-	before  chainlog.Position
-}
+// unit has the records of a unit: a log is mapped together with the others of its transaction, and a unit has all of
+// them.
+type unit []oracle.Record
 
-// add adds the next record, with the position before it, and returns the records of the unit if it is the last one.
-func (u *unit) add(e chainlog.Entry, after chainlog.Position, fold *oracle.Fold) []oracle.Record {
-	if len(u.records) == 0 {
-		u.before = after
+// add adds the next record, and returns the records of the unit if it is the last one.
+func (u *unit) add(e chainlog.Entry, fold *oracle.Fold) (whole unit) {
+	*u = append(*u, oracle.Record{Record: e.Record, Value: e.Value, Passed: fold.Skips(e.Record)})
+	if e.GetBoundary() {
+		whole, *u = *u, nil
 	}
-	u.records = append(u.records, oracle.Record{Record: e.Record, Value: e.Value, Passed: fold.Skips(e.Record)})
-	if !e.GetBoundary() {
-		return nil
-	}
-	whole := u.records
-	u.records = nil
 	return whole
 }
 
@@ -68,13 +59,12 @@ func linesOf(vaults *mapping.Vaults, unit []oracle.Record) iter.Seq2[uint64, str
 	}
 }
 
-// add adds the next record, which the fold has, with the position before it.
-func (p *prints) add(e chainlog.Entry, after chainlog.Position, fold *oracle.Fold) {
-	whole := p.unit.add(e, after, fold)
+// add adds the next record, which the fold has.
+func (p *prints) add(e chainlog.Entry, fold *oracle.Fold) {
 	if (e.GetSeq()-1)%perPrint == 0 {
-		p.all, p.before = append(p.all, fingerprint{}), append(p.before, p.unit.before)
+		p.all = append(p.all, fingerprint{})
 	}
-	for seq, line := range linesOf(fold.Vaults(), whole) {
+	for seq, line := range linesOf(fold.Vaults(), p.unit.add(e, fold)) {
 		hash := sha256.Sum256([]byte(line))
 		in := &p.all[(seq-1)/perPrint]
 		in.rows++
@@ -155,8 +145,8 @@ func (v *verifier) compareThousand(ctx context.Context, thousand uint64, check *
 	from, to := thousand*perPrint, min((thousand+1)*perPrint, v.report.Seq)
 	var want []string
 	var open unit
-	err := v.log(ctx, v.prints.before[thousand], v.report.Seq, func(e chainlog.Entry) error {
-		for seq, line := range linesOf(v.fold.Vaults(), open.add(e, chainlog.Position{}, v.fold)) {
+	err := v.log(ctx, chainlog.Position{}, v.report.Seq, func(e chainlog.Entry) error {
+		for seq, line := range linesOf(v.fold.Vaults(), open.add(e, v.fold)) {
 			if seq > from && seq <= to {
 				want = append(want, line)
 			}
@@ -170,10 +160,10 @@ func (v *verifier) compareThousand(ctx context.Context, thousand uint64, check *
 		err = nil
 	}
 	if err != nil {
-		return fmt.Errorf("read the log from seq %d to %d again: %w", from+1, to, err)
+		return fmt.Errorf("read the log up to seq %d again: %w", to, err)
 	}
 	ask := question("lines", "{line}", lineSQL())
-	if err := check.compareLines(texts(ctx, v.conn, ask, numbers{"from": following(from), "to": to}),
+	if err := check.compareLines(texts(ctx, v.conn, ask, numbers{"after": from, "to": to}),
 		slices.Values(want)); err != nil {
 		return err
 	}
@@ -181,12 +171,4 @@ func (v *verifier) compareThousand(ctx context.Context, thousand uint64, check *
 		check.Difference = fmt.Sprintf("the rows of seq %d to %d changed while they were compared; compare again", from+1, to)
 	}
 	return nil
-}
-
-// following returns the next seq. The first one is 0, which no record has, so that a row with seq 0 is found.
-func following(seq uint64) uint64 {
-	if seq == 0 {
-		return 0
-	}
-	return seq + 1
 }

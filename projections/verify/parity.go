@@ -138,7 +138,7 @@ type comparer struct {
 
 func (c *comparer) fingerprints(ctx context.Context, after, to uint64) (both [2]fingerprint, err error) {
 	for i, s := range c.sides {
-		row := s.conn.QueryRow(readmodel.Parameters(ctx, numbers{"from": following(after), "to": to}), question("rows"))
+		row := s.conn.QueryRow(readmodel.Parameters(ctx, numbers{"after": after, "to": to}), question("rows"))
 		if err := row.Scan(&both[i].rows, &both[i].hash); err != nil {
 			return both, fmt.Errorf("compare the rows of events of generation %d: %w", s.id, err)
 		}

@@ -309,7 +309,7 @@ func (v *verifier) follow(ctx context.Context, to uint64) error {
 			return brokenLog{err}
 		}
 		if e.GetSeq() <= v.report.Seq {
-			v.prints.add(e, v.at, v.fold)
+			v.prints.add(e, v.fold)
 		}
 		v.at = chainlog.Position{Seq: e.GetSeq(), Offset: e.Offset}
 		check.Compared++

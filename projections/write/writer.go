@@ -401,17 +401,14 @@ func (w *Writer) countLogs(batch decode.Batch, after uint64) {
 	}
 }
 
-// Foreign returns the vaults that have logs but none of a known event, with the number of logs, ordered by address.
-// It omits the vaults that the generation omits.
-func (w *Writer) Foreign() (vaults []common.Address, logs []int64) {
+// Foreign returns the vaults that have logs but none of a known event, with the number of logs. It omits the vaults that
+// the generation omits.
+func (w *Writer) Foreign() map[common.Address]int64 {
+	out := map[common.Address]int64{}
 	for v, n := range w.logs {
 		if n.known == 0 && n.unknown > 0 && !w.without[v] {
-			vaults = append(vaults, v)
+			out[v] = n.unknown
 		}
 	}
-	slices.SortFunc(vaults, common.Address.Cmp)
-	for _, v := range vaults {
-		logs = append(logs, w.logs[v].unknown)
-	}
-	return vaults, logs
+	return out
 }

@@ -70,12 +70,11 @@ func (c Config) Processes() string {
 
 // clustered adds the settings of a connection to a server with replicas. Readers need them as well as the writer:
 // without them a reader would see a batch in one table but not in another, as parts arrive at its replica.
-func (c Config) clustered(settings clickhouse.Settings) clickhouse.Settings {
+func (c Config) clustered(settings clickhouse.Settings) {
 	if c.Cluster != "" {
 		settings["insert_quorum"] = "auto"
 		settings["insert_quorum_parallel"] = 0
 		settings["select_sequential_consistency"] = 1
 		settings["distributed_ddl_task_timeout"] = 60
 	}
-	return settings
 }

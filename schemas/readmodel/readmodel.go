@@ -125,7 +125,7 @@ func (c Config) Database(id int32) string { return fmt.Sprintf("%s_g%d", c.Prefi
 // Open returns a pool for the writer's queries on a database, which must exist when they run; an empty name means none.
 // It does not connect yet.
 func (c Config) Open(database string) (driver.Conn, error) {
-	return c.open(database, c.User, c.Password, readTimeout, writerConns, c.clustered(clickhouse.Settings{
+	return c.open(c.options(database, c.User, c.Password, readTimeout, writerConns, clickhouse.Settings{
 		"async_insert":                   0,
 		"insert_deduplicate":             1,
 		"max_insert_threads":             1,
@@ -154,7 +154,7 @@ func (c Config) OpenReader(database string, conns int) (driver.Conn, error) {
 	if user == "" {
 		user, password = c.User, c.Password
 	}
-	return c.open(database, user, password, readTimeout, conns, c.clustered(clickhouse.Settings{
+	return c.open(c.options(database, user, password, readTimeout, conns, clickhouse.Settings{
 		"max_memory_usage":   int64(1 << 30),
 		"max_execution_time": 10,
 		"max_threads":        2,
@@ -164,7 +164,7 @@ func (c Config) OpenReader(database string, conns int) (driver.Conn, error) {
 // OpenPatient returns a pool to a database for statements of the writer whose duration grows with the data and that
 // send nothing before they end: merges and proofs. They have a memory limit but no time limit.
 func (c Config) OpenPatient(database string) (driver.Conn, error) {
-	return c.open(database, c.User, c.Password, dayLong, writerConns, c.clustered(clickhouse.Settings{
+	return c.open(c.options(database, c.User, c.Password, dayLong, writerConns, clickhouse.Settings{
 		"max_memory_usage":                   writerMemory,
 		"max_execution_time":                 0,
 		"max_bytes_before_external_sort":     writerMemory / 2,
@@ -183,9 +183,8 @@ const (
 	sendBytes = 1 << 20
 )
 
-func (c Config) open(database, user, password string, readTimeout time.Duration, conns int,
-	settings clickhouse.Settings) (driver.Conn, error) {
-	conn, err := clickhouse.Open(c.options(database, user, password, readTimeout, conns, settings))
+func (c Config) open(options *clickhouse.Options) (driver.Conn, error) {
+	conn, err := clickhouse.Open(options)
 	if err != nil {
 		return nil, fmt.Errorf("open ClickHouse at %s: %w", c.Addr, err)
 	}
@@ -198,6 +197,7 @@ func (c Config) options(database, user, password string, readTimeout time.Durati
 	// default, took as long as a look-up.
 	settings["use_partition_minmax_for_primary_key_pruning"] = 0
 	settings["use_skip_indexes_on_data_read"], settings[sharedSnapshot] = 0, 1
+	c.clustered(settings)
 	options := &clickhouse.Options{
 		Addr:             []string{c.Addr},
 		Auth:             clickhouse.Auth{Database: database, Username: user, Password: password},

@@ -3,7 +3,6 @@ package readmodel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
@@ -16,7 +15,7 @@ import (
 // session end with its connection. Statements run one at a time, and the rows of one must be read or closed before the
 // next. They have a memory limit but no time limit. After the connection has ended, every statement fails.
 func (c Config) OpenSession(database string) (driver.Conn, error) {
-	options := c.options(database, c.User, c.Password, dayLong, 1, c.clustered(clickhouse.Settings{
+	options := c.options(database, c.User, c.Password, dayLong, 1, clickhouse.Settings{
 		"max_memory_usage":   writerMemory,
 		"max_execution_time": 0,
 		// A row of lists has 600 bytes uncompressed.
@@ -31,7 +30,7 @@ func (c Config) OpenSession(database string) (driver.Conn, error) {
 		"optimize_read_in_window_order": 1,
 		"read_in_order_use_buffering":   0,
 		"max_block_size":                8192,
-	}))
+	})
 	s := &session{}
 	dial := options.DialContext
 	options.DialContext = func(ctx context.Context, addr string) (net.Conn, error) {
@@ -44,12 +43,9 @@ func (c Config) OpenSession(database string) (driver.Conn, error) {
 		}
 		return conn, err
 	}
-	conn, err := clickhouse.Open(options)
-	if err != nil {
-		return nil, fmt.Errorf("open ClickHouse at %s: %w", c.Addr, err)
-	}
-	s.Conn = conn
-	return s, nil
+	var err error
+	s.Conn, err = c.open(options)
+	return s, err
 }
 
 var errOneConnection = errors.New("the connection of the session, which has its temporary tables, has ended: run " +

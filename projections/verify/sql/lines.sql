@@ -1,5 +1,5 @@
--- The rows of events in a range of seqs, each as a line of text.
+-- The rows of events after a seq, each as a line of text. After 0, this includes rows with seq 0, which no record has.
 SELECT {line} AS line
 FROM events
-WHERE seq >= {from:UInt64} AND seq <= {to:UInt64}
+WHERE (seq > {after:UInt64} OR {after:UInt64} = 0) AND seq <= {to:UInt64}
 ORDER BY seq, sub, line
