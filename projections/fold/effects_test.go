@@ -299,9 +299,9 @@ func generation(t *testing.T) (conn, session driver.Conn) {
 	server, err := config.OpenPatient("")
 	must(t, err)
 	database := config.Database(1)
-	draft := strings.Replace(readmodel.ListsTable.DDL(database), ".lists (", ".draft (", 1)
+	draft := readmodel.ListsTable.DDL(database + ".draft")
 	for _, sql := range []string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database + " ENGINE = Atomic",
-		readmodel.EventsTable.DDL(database), readmodel.ListsTable.DDL(database), draft} {
+		readmodel.EventsTable.DDL(database + ".events"), readmodel.ListsTable.DDL(database + ".lists"), draft} {
 		must(t, server.Exec(t.Context(), sql))
 	}
 	conn, err = config.OpenPatient(database)

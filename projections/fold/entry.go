@@ -76,9 +76,6 @@ func (e *entry) clip(ancestor uint64) bool {
 	if e.Block > ancestor {
 		return false
 	}
-	if !e.lives() {
-		return true
-	}
 	if e.ClosedBlock > ancestor {
 		e.ClosedBlock, e.ClosedTS, e.ClosedBy, e.ClosedAssets = readmodel.Never, 0, readmodel.NoEffect, readmodel.Amount{}
 	}

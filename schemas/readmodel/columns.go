@@ -83,10 +83,10 @@ func newTable[T any](name, tail string) *Table[T] {
 	return t
 }
 
-// DDL returns the statement that creates the table in a database.
-func (t *Table[T]) DDL(database string) string {
+// DDL returns the statement that creates the table under a name, which includes the database.
+func (t *Table[T]) DDL(name string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE TABLE IF NOT EXISTS %s.%s (\n", database, t.Name)
+	fmt.Fprintf(&b, "CREATE TABLE IF NOT EXISTS %s (\n", name)
 	for i, c := range t.Columns {
 		if i > 0 {
 			b.WriteString(",\n")

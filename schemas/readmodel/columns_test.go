@@ -20,8 +20,8 @@ func TestRowsRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for _, sql := range []string{"CREATE DATABASE rows_round_trip ENGINE = Atomic", EventsTable.DDL("rows_round_trip"),
-		ListsTable.DDL("rows_round_trip")} {
+	for _, sql := range []string{"CREATE DATABASE rows_round_trip ENGINE = Atomic", EventsTable.DDL("rows_round_trip.events"),
+		ListsTable.DDL("rows_round_trip.lists")} {
 		if err := conn.Exec(ctx, sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}

@@ -17,17 +17,12 @@ import (
 // CreateEvents creates the database of a generation and its table events if they are missing, on all replicas of a
 // cluster.
 func (c Config) CreateEvents(ctx context.Context, conn driver.Conn, database string) error {
-	statements := []string{
-		"CREATE DATABASE IF NOT EXISTS " + database + c.on() + " ENGINE = Atomic",
-		c.tableDDL(EventsTable.DDL(database), database+"."+EventsTable.Name, database+"."+EventsTable.Name),
+	if err := exec(ctx, conn, "CREATE DATABASE IF NOT EXISTS "+database+c.on()+" ENGINE = Atomic",
+		"create database "+database); err != nil {
+		return err
 	}
-	for _, ddl := range statements {
-		what, _, _ := strings.Cut(ddl, "\n")
-		if err := exec(ctx, conn, ddl, fmt.Sprintf("create %s (%s)", database, what)); err != nil {
-			return err
-		}
-	}
-	return nil
+	name := database + "." + EventsTable.Name
+	return exec(ctx, conn, c.onCluster(EventsTable.DDL(name+c.on())), "create "+name)
 }
 
 // exec runs a statement; what is what it does, for its error.
@@ -40,17 +35,16 @@ func exec(ctx context.Context, conn driver.Conn, statement, what string) error {
 
 // CreateLists creates an empty table lists under its own name or that of a draft.
 func (c Config) CreateLists(ctx context.Context, conn driver.Conn, database, name string) error {
-	ddl := c.tableDDL(ListsTable.DDL(database), database+"."+ListsTable.Name, database+"."+name)
-	return exec(ctx, conn, ddl, "create "+database+"."+name)
+	return exec(ctx, conn, c.onCluster(ListsTable.DDL(database+"."+name+c.on())), "create "+database+"."+name)
 }
 
-// tableDDL returns the statement that creates a table under a name, on a cluster if there is one.
-func (c Config) tableDDL(ddl, declared, name string) string {
-	if c.Cluster != "" {
-		ddl = strings.NewReplacer(appending, appendingCluster, collapsing, collapsingCluster, singleWindow, clusterWindow).
-			Replace(ddl)
+// onCluster returns the statement that creates a table with the engine of a cluster, if there is one.
+func (c Config) onCluster(ddl string) string {
+	if c.Cluster == "" {
+		return ddl
 	}
-	return strings.Replace(ddl, "CREATE TABLE IF NOT EXISTS "+declared, "CREATE TABLE IF NOT EXISTS "+name+c.on(), 1)
+	return strings.NewReplacer(appending, appendingCluster, collapsing, collapsingCluster, singleWindow, clusterWindow).
+		Replace(ddl)
 }
 
 // CheckGeneration returns a *TableError if the tables of a generation are not as CreateEvents and CreateLists create

@@ -21,7 +21,7 @@ func TestDefinitionsGiveTheirColumns(t *testing.T) {
 	}
 	defer conn.Close()
 	for _, sql := range []string{"DROP DATABASE IF EXISTS given_columns", "CREATE DATABASE given_columns ENGINE = Atomic",
-		EventsTable.DDL("given_columns"), ListsTable.DDL("given_columns")} {
+		EventsTable.DDL("given_columns.events"), ListsTable.DDL("given_columns.lists")} {
 		if err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
