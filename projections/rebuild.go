@@ -223,7 +223,8 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 			return 0, false, errors.New("there is no generation yet: `navlog project` makes the first one by itself")
 		}
 		for _, g := range slices.Backward(all) {
-			if g.State == registry.Building && g.LogID == hex.EncodeToString(origin.GetLogId()) && g.Schema == readmodel.Schema() {
+			if g.State == registry.Building && g.LogID == hex.EncodeToString(origin.GetLogId()) &&
+				g.Schema == readmodel.Schema() {
 				return g.ID, true, nil
 			}
 		}

@@ -44,7 +44,7 @@ func requestKey(vault common.Address, id uint64) entryKey {
 	return entryKey{kind: readmodel.Requested, vault: vault, id: id}
 }
 
-// static reports whether the rows of the effect itself follow from its log alone.
+// static reports whether the rows of the effect itself follow from its log only.
 func (e *entry) static() bool { return e.Kind != readmodel.Deposit && !e.derived() }
 
 // derived reports whether the lists store an amount of the effect that its log does not contain.

@@ -417,8 +417,8 @@ func (c *chainCheck) compareVault(ctx context.Context, address common.Address, v
 
 // compareTotals compares each total, and then the queue.
 func (c *chainCheck) compareTotals(ctx context.Context, address common.Address, v *vaultBooks, check *Check) error {
-	for _, view := range []string{"totalDeposited", "totalClaimed", "totalAssets", "depositCount", "sweptTo", "requestCount",
-		"navCount", "sweepCount", "settlementCount"} {
+	for _, view := range []string{"totalDeposited", "totalClaimed", "totalAssets", "depositCount", "sweptTo",
+		"requestCount", "navCount", "sweepCount", "settlementCount"} {
 		want := v.total(view)
 		var got *big.Int
 		err := c.view(ctx, address, &got, view)

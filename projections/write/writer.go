@@ -38,7 +38,7 @@ type Writer struct {
 	mapped  *mapping.Vaults               // how logs are mapped
 	states  map[common.Address]vaultState // of a vault, by its newest record in the log
 	logs    map[common.Address]vaultLogs  // log counts of events; nil if not counted
-	spare   sync.Pool                     // of *readmodel.Rows[readmodel.EventRow], which are most of the memory of a writer
+	spare   sync.Pool                     // of *readmodel.Rows[readmodel.EventRow]: most of the memory
 	changes *readmodel.Rows[readmodel.ListRow]
 }
 
@@ -401,8 +401,8 @@ func (w *Writer) countLogs(batch decode.Batch, after uint64) {
 	}
 }
 
-// Foreign returns the vaults that have logs but none of a known event, with the number of logs. It omits the vaults that
-// the generation omits.
+// Foreign returns the vaults that have logs but none of a known event, with the number of logs. It omits the vaults
+// that the generation omits.
 func (w *Writer) Foreign() map[common.Address]int64 {
 	out := map[common.Address]int64{}
 	for v, n := range w.logs {

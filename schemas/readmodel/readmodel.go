@@ -242,7 +242,8 @@ func Schema() string { return schema() }
 
 var schema = sync.OnceValue(func() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "fold %d\n%s\n%s\n", FoldVersion, EventsTable.DDL("generation.events"), ListsTable.DDL("generation.lists"))
+	fmt.Fprintf(h, "fold %d\n%s\n%s\n", FoldVersion, EventsTable.DDL("generation.events"),
+		ListsTable.DDL("generation.lists"))
 	for _, table := range derived {
 		fmt.Fprintf(h, "%s\n%s\n", table, definition(table))
 	}
