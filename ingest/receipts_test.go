@@ -7,8 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -207,6 +211,53 @@ func TestChangedAmountIsFound(t *testing.T) {
 	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 || report.Proven != report.Blocks-1 {
 		t.Errorf("with a node that returns wrong receipts and then fails: %+v", report)
 	}
+}
+
+// With --headers, the parent hashes prove something only if the fields of each header hash to its hash, and each is the
+// parent of the one above it, up to the anchor.
+func TestHeadersThatProveNothing(t *testing.T) {
+	sequential(t)
+	r := withFinalLogs(t)
+	r.index()
+	victim, final := r.victim().GetBlockNumber()+1, r.cursor().GetFinalBlock()
+	edit := func(number uint64, was string, is string, times int) lie {
+		return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+			if method != "eth_getBlockByNumber" || string(params[0]) != fmt.Sprintf(`"%#x"`, number) || times == 0 {
+				return nil, nil, false
+			}
+			times--
+			return json.RawMessage(bytes.Replace(truth(), []byte(was), []byte(is), 1)), nil, true
+		}
+	}
+	rejecting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "[]")
+	}))
+	t.Cleanup(rejecting.Close)
+	for name, c := range map[string]struct {
+		lie   lie
+		words string
+	}{
+		"a changed field":  {edit(victim, `"gasLimit":"0x`, `"gasLimit":"0x1`, -1), "do not hash to its hash"},
+		"another parent":   {edit(victim, `"parentHash":"0x`, `"parentHash":"0x1111`, -1), "hexadecimal digits"},
+		"another block":    {edit(victim, `"hash":"0x`+r.hashOf(victim)[2:6], `"hash":"0x0000`, -1), "do not form a chain"},
+		"another top hash": {edit(final, `"hash":"0x`+r.hashOf(final)[2:6], `"hash":"0x0000`, 1), "names 0x0000"},
+	} {
+		wrong := r.through(c.lie)
+		wrong.batches = func([]byte) string { return rejecting.URL } // so that it gets single calls
+		_, err := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler)).ProveReceipts(r.ctx,
+			operate.ReceiptsOptions{Headers: true})
+		if err == nil || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// hashOf returns the hash of a block of the chain.
+func (r *rig) hashOf(number uint64) string {
+	r.t.Helper()
+	h, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(number))
+	r.must(err)
+	return h.Hash().Hex()
 }
 
 // A run that is interrupted while an endpoint may still refute what another one found has no result.

@@ -461,20 +461,26 @@ func (p *Receipts) chain(ctx context.Context, chosen []*held) error {
 		p.progress.Report("headers: blocks below the final one", anchor.Number-number, anchor.Number-lowest)
 		first := max(lowest, number-min(number, rpc.HeadersAtOnce-1))
 		err := p.fromAny(ctx, func(n *rpc.Node) error {
-			headers, err := n.FullHeaders(ctx, first, number)
+			headers, err := n.Headers(ctx, first, number)
 			if err != nil {
 				return err
 			}
-			if err := chainproof.Chain(hash, headers); err != nil {
-				return fmt.Errorf("%s: %w", n.Name, err)
+			if top := headers[len(headers)-1]; top.Hash != hash {
+				return fmt.Errorf("block %d at %s is %s, but the block above it names %s as its parent", number, n.Name, top.Hash,
+					hash)
 			}
 			for _, h := range headers {
-				if len(left) > 0 && left[0].number == h.Number.Uint64() {
-					p.compare(n, left[0], hash)
+				if err := sealed(n, h); err != nil {
+					return err
+				}
+			}
+			for _, h := range slices.Backward(headers) {
+				if len(left) > 0 && left[0].number == h.Number {
+					p.compare(n, left[0], h.Hash)
 					left = left[1:]
 				}
-				hash = h.ParentHash
 			}
+			hash = headers[0].Parent
 			return nil
 		})
 		if err != nil {
@@ -485,6 +491,14 @@ func (p *Receipts) chain(ctx context.Context, chosen []*held) error {
 		}
 		number = first - 1
 	}
+}
+
+// sealed returns a *Finding for a header whose fields do not hash to its hash: it proves nothing.
+func sealed(n *rpc.Node, h *rpc.Header) error {
+	if h.Sealed {
+		return nil
+	}
+	return &Finding{h.Number, h.Hash.Hex(), n.Name, false, "the fields of its header do not hash to its hash"}
 }
 
 // compare confirms a block by its hash in the chain of parent hashes.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/schemas/chainproof"
@@ -39,29 +38,6 @@ func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, c
 		return nil, nil, fmt.Errorf("block %s at %s: %w", hash, n.Name, ErrNoReceipts)
 	}
 	return header, receipts, nil
-}
-
-// FullHeaders reads the headers of blocks from to to with all their fields, the highest first, without proof.
-func (n *Node) FullHeaders(ctx context.Context, from, to uint64) ([]*types.Header, error) {
-	params := make([][]any, to-from+1)
-	for i := range params {
-		params[i] = []any{hexutil.Uint64(to - uint64(i)), false}
-	}
-	results := make([][]byte, len(params))
-	err := n.inBatches(ctx, "eth_getBlockByNumber", params, func(i int, result []byte) error {
-		results[i] = result
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	headers := make([]*types.Header, len(params))
-	for i, result := range results {
-		if headers[i], err = fullHeader(result); err != nil {
-			return nil, fmt.Errorf("block %d at %s: %w", to-uint64(i), n.Name, err)
-		}
-	}
-	return headers, nil
 }
 
 // fullHeader decodes a header with all its fields. It returns ErrNoBlock for null.

@@ -2,7 +2,6 @@ package chainproof
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -129,20 +128,4 @@ func (b *Block) Log(index uint32) (*types.Log, *Proof, error) {
 		return r.Logs[left], p, nil
 	}
 	return nil, nil, b.Unproven(index)
-}
-
-// Chain proves that headers, from the highest down, are a chain that ends in the block with this hash: the hash of each
-// is the parent hash of the one before it.
-func Chain(hash common.Hash, headers []*types.Header) error {
-	for i, h := range headers {
-		if own := h.Hash(); own != hash {
-			return &WrongError{fmt.Sprintf("the fields of the header of block %d hash to %s, but the block above it names %s "+
-				"as its parent", h.Number, own, hash)}
-		}
-		if i > 0 && new(big.Int).Add(h.Number, common.Big1).Cmp(headers[i-1].Number) != 0 {
-			return &WrongError{fmt.Sprintf("block %d is the parent of block %d", h.Number, headers[i-1].Number)}
-		}
-		hash = h.ParentHash
-	}
-	return nil
 }

@@ -126,30 +126,6 @@ func TestLogsOfReceipts(t *testing.T) {
 	}
 }
 
-func TestChainOfHeaders(t *testing.T) {
-	var headers []*types.Header
-	parent := common.Hash{9}
-	for number := range int64(5) {
-		h := &types.Header{Number: big.NewInt(number), Difficulty: big.NewInt(0), ParentHash: parent}
-		parent, headers = h.Hash(), append(headers, h)
-	}
-	slices.Reverse(headers)
-	top := headers[0].Hash()
-	if err := Chain(top, headers); err != nil {
-		t.Error(err)
-	}
-	if err := Chain(common.Hash{1}, headers); err == nil {
-		t.Error("a chain that ends in another block is accepted")
-	}
-	if err := Chain(top, append(slices.Clone(headers[:2]), headers[3:]...)); err == nil {
-		t.Error("a chain with a gap is accepted")
-	}
-	headers[2].Time++
-	if err := Chain(top, headers); err == nil || !strings.Contains(err.Error(), "block 2") {
-		t.Errorf("a changed header: %v", err)
-	}
-}
-
 // Recorded blocks of Sepolia, from the tests of go-ethereum's module: all of them are proven, and one changed quantity
 // is detected. Their receipts have no logs.
 func TestReceiptsOfSepolia(t *testing.T) {
