@@ -14,7 +14,7 @@ import (
 
 // logsOfBlock reads the vaults' logs in one block, by its hash. A lagging node returns [] or only some logs for blocks
 // that it does not know yet, so all logs of the block must make up its bloom, except with chain.proof none. Before it
-// fails, another endpoint is called; from is the endpoint whose response was accepted. proven reports whether the
+// fails, the other endpoints are called; from is the endpoint whose response was accepted. proven reports whether the
 // header proves that the block has no other logs of the vaults.
 func (f *Follower) logsOfBlock(
 	ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address,
@@ -38,17 +38,15 @@ func (f *Follower) logsOfBlock(
 		logs, err = n.Native(h, logs)
 		return logs, n, h.Sealed, err
 	}
-	logs, proven, err = n.OneBlock(ctx, h, addresses, level)
-	if err == nil || ctx.Err() != nil {
-		return logs, n, proven, err
+	var faults []error
+	for from, err := range f.nodes.AndOthers(ctx, n) {
+		if err == nil {
+			logs, proven, err = from.OneBlock(ctx, h, addresses, level)
+		}
+		if err == nil || ctx.Err() != nil {
+			return logs, from, proven, err
+		}
+		faults = append(faults, err)
 	}
-	other, noOther := f.nodes.Other(ctx, n)
-	if noOther != nil {
-		return nil, n, false, err
-	}
-	logs, proven, second := other.OneBlock(ctx, h, addresses, level)
-	if second != nil {
-		return nil, n, false, errors.Join(err, second)
-	}
-	return logs, other, proven, nil
+	return nil, n, false, errors.Join(faults...)
 }

@@ -254,17 +254,11 @@ func (h *health) slow(began, now time.Time, pause time.Duration, err error) erro
 // readRange notes the outcome of a job of a backfill: whether the endpoint returned something, and then failed. What it
 // lacks, or returns wrong, may be only the history.
 func (h *health) readRange(ctx context.Context, some bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.now()
-	if h.ranges.until.After(now) {
-		return // another job failed while this one was in flight
-	}
-	if some {
-		h.ranges = rest{}
+	if some && !h.look().ranges.until.After(h.now()) { // otherwise another job failed while this one was in flight
+		h.resume(&h.ranges)
 	}
 	if err != nil && ctx.Err() == nil {
-		h.ranges.begin(now, firstQuarantine, lastQuarantine, err)
+		h.suspend(&h.ranges, firstQuarantine, lastQuarantine, err)
 	}
 }
 

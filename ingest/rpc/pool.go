@@ -249,17 +249,6 @@ func (p *Pool) Keeper(ctx context.Context, n *Node, block *Header) *Node {
 	return nil
 }
 
-// Other returns the best endpoint except n, or an error if none can be called now.
-func (p *Pool) Other(ctx context.Context, n *Node) (*Node, error) {
-	for other, err := range p.Others(ctx, n) {
-		if other.health.is(limited) {
-			break
-		}
-		return other, err
-	}
-	return nil, errors.New("there is no other endpoint that can be called now")
-}
-
 // Others returns all endpoints except n that are up and do not serve another chain, the best first, each with the error
 // of the check of its chain if that is not known. Without an error it is usable.
 func (p *Pool) Others(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
@@ -273,8 +262,8 @@ func (p *Pool) Others(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
 	}
 }
 
-// andOthers returns n, and then the others.
-func (p *Pool) andOthers(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
+// AndOthers returns n, and then the others.
+func (p *Pool) AndOthers(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
 	return func(yield func(*Node, error) bool) {
 		if yield(n, nil) {
 			p.Others(ctx, n)(yield)
@@ -282,35 +271,27 @@ func (p *Pool) andOthers(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
 	}
 }
 
-// Ready returns how many endpoints except n can be called at the moment: they neither rest nor serve another chain.
-func (p *Pool) Ready(n *Node) (ready int) {
+// upTo returns how many endpoints are in this state or a better one.
+func (p *Pool) upTo(worst state) (n int) {
 	for _, o := range p.all {
-		if o != n && (o.health.is(usable) || o.health.is(lagging)) {
-			ready++
-		}
-	}
-	return ready
-}
-
-// Down reports whether no endpoint can be called, and not only because of rate limits.
-func (p *Pool) Down() bool {
-	return !slices.ContainsFunc(p.all, func(o *Node) bool {
-		return o.health.is(usable) || o.health.is(lagging) || o.health.is(limited)
-	})
-}
-
-// Size returns the number of endpoints.
-func (p *Pool) Size() int { return len(p.all) }
-
-// Serving returns how many endpoints do not serve another chain, whether they are up or not.
-func (p *Pool) Serving() (n int) {
-	for _, o := range p.all {
-		if !o.health.is(wrong) {
+		if s, _ := o.health.state(); s <= worst {
 			n++
 		}
 	}
 	return n
 }
+
+// Ready returns how many endpoints can be called now.
+func (p *Pool) Ready() int { return p.upTo(lagging) }
+
+// Down reports whether no endpoint can be called, and not only because of rate limits.
+func (p *Pool) Down() bool { return p.upTo(limited) == 0 }
+
+// Serving returns how many endpoints do not serve another chain, whether they are up or not.
+func (p *Pool) Serving() int { return p.upTo(failed) }
+
+// Size returns the number of endpoints.
+func (p *Pool) Size() int { return len(p.all) }
 
 // sharing returns the endpoints that share the block ranges of a backfill: n, the one in use for the head, and all
 // usable ones whose chain is known and whose own head, since the last failure, is at or above block to, because a node

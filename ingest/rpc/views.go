@@ -64,7 +64,7 @@ func (p *Pool) settle(ctx context.Context, n *Node, views []Sample) error {
 	votes := make([]map[string]int, len(views)) // endpoints by the result that they returned
 	done := make([]bool, len(views))
 	var faults []error
-	for from, err := range p.andOthers(ctx, n) {
+	for from, err := range p.AndOthers(ctx, n) {
 		seen := slices.Clone(views)
 		if err == nil {
 			err = from.views(ctx, seen)

@@ -160,7 +160,7 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 	}
 	var o Outcome
 	ended, calls := true, c.kind == registry.RestoreVault || c.kind == registry.AddVault
-	able := 1+r.nodes.Ready(n) >= r.nodes.Agreement // otherwise its calls fail because of an outage or a rate limit
+	able := r.nodes.Ready() >= r.nodes.Agreement // otherwise its calls fail because of an outage or a rate limit
 	switch c.kind {
 	case registry.RemoveVault:
 		o, err = r.remove(ctx, c.vault)
