@@ -23,13 +23,12 @@ type Config struct {
 	ID uint64 `yaml:"id" env:"ID"`
 	// Profile is the kind of chain; default "ethereum". It sets PollInterval, Window and BatchBlocks if they are 0.
 	Profile Profile `yaml:"profile" env:"PROFILE"`
-	// RPC are the chain's nodes, at least one. The first usable one provides the head, and the others take over when it
-	// fails. All except the spare ones share a backfill.
+	// RPC are the chain's nodes, at least one. The first usable one provides the head. All except the spare ones share a
+	// backfill.
 	RPC []rpc.Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
-	// Agreement is how many endpoints must return the same block, by hash, with the same logs, before it is appended at
-	// the head: 1 or 2, default 1. With 2, ingest waits while the endpoints disagree. A block is final once this number
-	// of endpoints have named it, or a higher one of its chain, as final. The logs of a final block are read from one
-	// endpoint.
+	// Agreement is how many endpoints must return the same block, with the same logs, before it is appended at the head,
+	// and name a block, or a higher one of its chain, before it is final: 1 or 2, default 1. The logs of a final block are
+	// read from one endpoint.
 	Agreement int `yaml:"agreement" env:"AGREEMENT"`
 	// Vaults to index: 1 to vaults.Max.
 	Vaults []vaults.Config `yaml:"vaults" envPrefix:"VAULTS_"`
@@ -45,8 +44,7 @@ type Config struct {
 	// BatchBlocks is the largest range of final blocks that is read in one call: 1 to 1,000,000, default from the
 	// profile. It is halved when a node rejects a range.
 	BatchBlocks uint64 `yaml:"batchBlocks" env:"BATCH_BLOCKS"`
-	// RangesInFlight is how many ranges of final blocks are read at the same time:
-	// 1 to 16, default 4.
+	// RangesInFlight is how many ranges of final blocks are read at the same time: 1 to 16, default 4.
 	RangesInFlight int `yaml:"rangesInFlight" env:"RANGES_IN_FLIGHT"`
 	// Prices are the units that the provider bills for one call of a method, such as eth_getLogs: 75; nil for none.
 	// With them, the units are reported in addition to the calls. A method that is not named costs none.
@@ -59,14 +57,13 @@ type Config struct {
 	ReceiptsPerSecond float64 `yaml:"receiptsPerSecond" env:"RECEIPTS_PER_SECOND"`
 	// Proof defines whether logs are compared with the headers of their blocks; default "headers".
 	Proof proof.Level `yaml:"proof" env:"PROOF"`
-	// Standby is how long the ingest that writes the log must have been silent before another one takes over: 100 ms to
-	// 10 min, default 5 s; 0 takes over at once, even from a live one, which then ends. A standby
-	// whose nodes respond replaces one that reaches no node after ten times as long.
+	// Standby is how long the ingest that writes the log must have been silent before another one takes over: 100 ms to 10
+	// min, default 5 s; 0 takes over at once. A standby whose nodes respond replaces one that reaches no node after ten
+	// times as long.
 	Standby time.Duration `yaml:"standby" env:"STANDBY"`
 }
 
-// DefaultConfig has the default of everything except the chain id, the nodes, the vaults, and the settings from the
-// profile (Complete).
+// DefaultConfig has the defaults that neither depend on the chain nor come from the profile (Complete).
 func DefaultConfig() Config {
 	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Headers, ReceiptsPerSecond: 50,
 		Standby: 5 * time.Second}
@@ -152,7 +149,6 @@ func (c *Confirmations) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalYAML reads the same.
 func (c *Confirmations) UnmarshalYAML(node *yaml.Node) error {
 	return scalar(node, c)
 }

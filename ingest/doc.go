@@ -11,21 +11,10 @@
 //	operate   for operators: estimates, proofs by receipts, and resuming a frozen log
 //	backup    copies of the log
 //
-// A session is the life of one writer, begins once a node serves the chain, and is crash-only:
-//
-//	         ┌──────────────────────────────────────────────────────────────┐
-//	         ▼                                                              │ any error of a transaction
-//	fence (ProducerID) ──▶ read cursor ──▶ read the log's tail ──▶ claim ──▶ advance, again and again
-//	  ▲      ▲                                                              │            │
-//	  │      │                                                              │            ▼
-//	  │      └── back-off ◀── still ours ◀── read cursor ◀── drop client ◀──┴──────── frozen
-//	  │                                          │          `navlog ingest resume`, or another writer
-//	  └── the writer ended, is silent or has no node ◀── stand by ◀── another writer's
-//
-// A session stands by first, unless the newest cursor is by this process, because another process may be the writer.
-// With chain.standby 0 no process stands by: a start takes over at once, and another writer's cursor ends Run
-// (writer.ErrFenced). An error of a node is not an error of a transaction: nothing was decided yet, so the session
-// continues with the next endpoint.
+// A session is the life of one writer, and crash-only: "State machines" of docs/architecture.md has its states. It
+// stands by first, unless the newest cursor is by this process, because another process may be the writer. With
+// chain.standby 0 a start takes over at once, and another writer's cursor ends Run (writer.ErrFenced). An error of a
+// node is not an error of a transaction: nothing was decided yet, so the session continues with the next endpoint.
 //
 // One call of advance takes the first of these steps that is due; of the last three, it takes each in turn:
 //

@@ -36,8 +36,7 @@ type Ingest struct {
 	instance []byte          // id of this writer in every cursor that it commits: 16 random bytes
 	nodes    *rpc.Pool
 
-	// hook, if set, is called at every step of a transaction, so that tests can make
-	// it fail there.
+	// hook, if set, is called at every step of a transaction.
 	hook func(writer.Step) error
 	// retract is roughly how many records a resumption retracts in one transaction and in one unit; 0 for the default.
 	retract struct{ atOnce, asUnit int }
@@ -45,8 +44,8 @@ type Ingest struct {
 	earlierAtOnce int
 }
 
-// New makes an ingest of a valid configuration. It does nothing before Run.
-// pool may be nil; with it, Run writes the status to the registry, and carries out the operators' commands there.
+// New makes an ingest of a valid configuration. pool may be nil; with it, Run writes the status to the registry, and
+// carries out the operators' commands there.
 func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheus.Registerer,
 	log *slog.Logger) *Ingest {
 	config = config.Complete()
@@ -67,12 +66,10 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 	return i
 }
 
-// Run follows the chain until ctx ends, and then returns nil, with no
-// transaction in flight. With config.Standby it waits while another ingest writes, and
-// again after another one has taken over. Without it, Run takes over, and returns ErrFenced
-// when another ingest does. It returns a *RefusedError if configuration, chain and log
-// contradict each other, and an error if Kafka or every node cannot be reached at the start;
-// later it waits for them to come back.
+// Run follows the chain until ctx ends, and then returns nil, with no transaction in flight. With config.Standby it
+// waits while another ingest writes, also after another one has taken over. Without it, Run takes over, and returns
+// ErrFenced when another ingest does. It returns a *RefusedError if configuration, chain and log contradict each other,
+// and an error if Kafka or every node cannot be reached at the start.
 func (i *Ingest) Run(ctx context.Context) error {
 	defer i.nodes.Close()
 	defer beside(ctx, i.nodes.Tend)()
@@ -173,7 +170,6 @@ func (i *Ingest) prepare(ctx context.Context) error {
 	return nil
 }
 
-// topics is the chain's log in Kafka.
 func (i *Ingest) topics() writer.Log { return writer.Log{ChainID: i.config.ID, Kafka: i.kafka} }
 
 // reachWithin is the time limit for the first response of Kafka before a session, and to a standby.

@@ -11,8 +11,7 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// Estimate samples this number of ranges of the chain, 1 or more, and returns the cost of a backfill into a new log. It
-// must be the only use of this ingest; it needs no Kafka and writes nothing. progress may be nil.
+// Estimate is operate.History.Estimate for a new log. It must be the only use of this ingest.
 func (i *Ingest) Estimate(ctx context.Context, samples int, progress backup.Progress) (*operate.Estimate, error) {
 	defer i.nodes.Close()
 	if i.fault != nil {

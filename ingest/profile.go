@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Profile is a kind of chain. It sets how often the head is polled, how many blocks can be unfinal at once, and how
-// long a range of final blocks can be. Finality is the node's finalized tag in all profiles, and in none of them may
-// the tag name the head.
+// Profile is a kind of chain. It sets PollInterval, Window and BatchBlocks. Finality is the node's finalized tag in all
+// profiles.
 type Profile string
 
 // The kinds of chains.

@@ -18,8 +18,6 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// session is the life of one writer. It begins with the state at the broker and ends with the first transaction that
-// fails.
 type session struct {
 	*Ingest
 	writer    *writer.Writer
@@ -54,9 +52,8 @@ func (s *session) close() {
 }
 
 // session waits until this ingest may write, fences every other writer, restores the state and advances until ctx ends
-// or a transaction fails. It stands by first, unless the newest cursor of its claim is its own: then the cursor shows
-// whether another one has written since. A node must respond first, because without one this ingest would only
-// interrupt another writer.
+// or a transaction fails. It stands by first, unless the newest cursor of its claim is its own. A node must respond
+// first, because without one this ingest would only interrupt another writer.
 func (i *Ingest) session(ctx context.Context, c *claim, wait *rpc.Backoff) error {
 	s := i.newSession()
 	defer s.close()
@@ -143,7 +140,6 @@ func (s *session) committed(state *writer.State) {
 	s.noteProven(state.Covered)
 }
 
-// restore reads the state of the log.
 func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
 	cursor, err := s.writer.Restore(ctx, s.nodes.Genesis())
 	if err == nil {
@@ -156,7 +152,6 @@ func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
 	return cursor, nil
 }
 
-// follow advances until ctx ends, a transaction fails or the log is frozen.
 func (s *session) follow(ctx context.Context, wait *rpc.Backoff) error {
 	for {
 		if s.writer.State.Frozen != "" {
@@ -230,8 +225,7 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 }
 
 // attend executes the oldest command, or else appends the records of vaults that are not in the log. If a node fails,
-// only these wait: the vaults of the log continue, the status shows the error, and the next attempt follows after a
-// pause.
+// only these wait: the vaults of the log continue, and the next attempt follows after a pause.
 func (s *session) attend(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did, pending bool, err error) {
 	if time.Now().Before(s.attendAgain) {
 		return false, false, nil
@@ -261,8 +255,7 @@ func (s *session) attend(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 // frozenPause is the minimum pause between two checks whether the log is still frozen.
 const frozenPause = 250 * time.Millisecond
 
-// stayFrozen waits until an operator's resumption, which uses the id of the writer that it found, has ended the freeze,
-// or until another writer has taken over.
+// stayFrozen waits until an operator's resumption has ended the freeze, or until another writer has taken over.
 func (s *session) stayFrozen(ctx context.Context) error {
 	reason := s.writer.State.Frozen
 	s.log.Error("ingest is frozen: nothing is appended until an operator acts (see `navlog ingest resume`)", "reason",

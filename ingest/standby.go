@@ -22,17 +22,15 @@ const (
 	// beatsPerStandby is the number of heartbeats that the writer sends within config.Standby,
 	// after which a standby takes a silent writer for dead.
 	beatsPerStandby = 5
-	// A standby whose nodes respond replaces a writer that sends heartbeats but has reached no node for nodelessStandbys
-	// times config.Standby. Both judge their nodes by the same calls, and the standby's must respond at the end, too. So
-	// one without a node never takes over, and two with the same nodes do not take turns.
+	// A standby whose nodes respond replaces a writer that has reached no node for nodelessStandbys times config.Standby.
+	// Both judge their nodes by the same calls, so two with the same nodes do not take turns.
 	nodelessStandbys = 10
 	nodelessMark     = " nodeless" // ends the heartbeat of a writer without a node
 )
 
 // sendBeat stores the heartbeat of the chain's writer; an empty one means that no ingest writes. It is the metadata of
-// an offset that a consumer group without members has committed. Kafka keeps one for each group, so nothing grows. The
-// heartbeat only decides when a standby tries to take over. The transactional id ensures that there is one writer, so a
-// late or lost heartbeat costs a takeover, and no record.
+// an offset that a consumer group without members has committed: Kafka keeps one, so nothing grows. It only decides
+// when a standby tries to take over, so a late or lost heartbeat costs a takeover, and no record.
 func (i *Ingest) sendBeat(ctx context.Context, client *kgo.Client, beat string) error {
 	group := chainlog.HeartGroup(i.config.ID)
 	var offsets kadm.Offsets
@@ -43,7 +41,6 @@ func (i *Ingest) sendBeat(ctx context.Context, client *kgo.Client, beat string) 
 	return nil
 }
 
-// newestBeat returns the newest heartbeat; empty if there is none.
 func (i *Ingest) newestBeat(ctx context.Context, client *kgo.Client) (string, error) {
 	group := chainlog.HeartGroup(i.config.ID)
 	answer, err := chainlog.Checked(kadm.NewClient(client).FetchOffsets(ctx, group))
@@ -57,12 +54,11 @@ func (i *Ingest) newestBeat(ctx context.Context, client *kgo.Client) (string, er
 	return beat.Metadata, nil
 }
 
-// standBy returns when a node responds and, after that, no other ingest writes the log: none is known, the last
-// one sent a farewell, it has sent no heartbeat for config.Standby, by this process's clock, or it has reached no node
-// for nodelessStandbys times as long. Time in which Kafka does not answer does not count. A heartbeat of this process's
-// own counts like that of another: a process that hung may overwrite the heartbeat of its successor, which is alive. If
-// no ingest writes and the nodes fail, standBy returns their error: an ingest without a node would only interrupt one
-// that begins to write meanwhile. With config.Standby 0 it only calls the nodes.
+// standBy returns when a node responds and, after that, no other ingest writes the log: none is known, the last one
+// sent a farewell, it has sent no heartbeat for config.Standby, by this process's clock, or it has reached no node for
+// nodelessStandbys times as long. Time in which Kafka does not answer does not count. A heartbeat of this process's own
+// counts like that of another: a process that hung may overwrite the heartbeat of its successor. If no ingest writes
+// and the nodes fail, standBy returns their error. With config.Standby 0 it only calls the nodes.
 func (i *Ingest) standBy(ctx context.Context) error {
 	if i.config.Standby == 0 {
 		return i.nodes.Answers(ctx)
@@ -142,9 +138,8 @@ func (i *Ingest) standBy(ctx context.Context) error {
 // examineEvery is the pause between two checks whether a standby could take over.
 const examineEvery = 10 * time.Second
 
-// examine checks until ctx ends, every examineEvery, whether this ingest could write the log:
-// so a configuration that contradicts the log is reported now, and not when the writer is
-// gone. It fences no writer.
+// examine checks until ctx ends, every examineEvery, whether this ingest could write the log: so a configuration that
+// contradicts the log is reported now, and not when the writer is gone.
 func (i *Ingest) examine(ctx context.Context) {
 	for {
 		err := i.wouldFit(ctx)
@@ -180,7 +175,6 @@ func (i *Ingest) wouldFit(ctx context.Context) error {
 // StandsBy reports whether this ingest waits for the end of another one, which writes the log.
 func (i *Ingest) StandsBy() bool { return i.Status().State == status.Standby }
 
-// own reports whether a heartbeat is this process's.
 func (i *Ingest) own(beat string) bool { return writerOf(beat) == fmt.Sprintf("%x", i.instance) }
 
 func writerOf(beat string) string {
@@ -226,8 +220,8 @@ func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
 // farewellTimeout bounds how long a farewell waits for Kafka.
 const farewellTimeout = 2 * time.Second
 
-// farewell commits an empty heartbeat when the writer ends, so that a standby takes over at
-// once. If another ingest has taken over already, its next heartbeat replaces this one.
+// farewell commits an empty heartbeat when the writer ends, so that a standby takes over at once. If another ingest has
+// taken over already, its next heartbeat replaces this one.
 func (i *Ingest) farewell(ctx context.Context) {
 	if i.config.Standby == 0 {
 		return

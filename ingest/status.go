@@ -24,8 +24,8 @@ func (i *Ingest) Status() status.Status {
 	return st
 }
 
-// blind reports whether no head that continues the log was seen for a while: the nodes are gone or disagree, or ingest
-// is frozen or waits for the log. Then the lag is unknown. An ingest that reads final blocks does not poll the head.
+// blind reports whether no head that continues the log was seen for a while, so that the lag is unknown. An ingest that
+// reads final blocks does not poll the head.
 func (i *Ingest) blind(st *status.Status) bool {
 	return st.State != status.Backfilling && time.Since(st.Checked) > 10*time.Second+2*i.config.PollInterval
 }
@@ -33,8 +33,7 @@ func (i *Ingest) blind(st *status.Status) bool {
 func difference(a, b uint64) uint64 { return a - min(a, b) }
 
 // Ready returns nil while ingest does its role: as the writer of a log that reaches the chain's head, or as a standby
-// that could take over (StandsBy): Kafka returns the writer's heartbeat, the configuration fits the log, and a node of
-// the chain responds. Otherwise it returns the reason.
+// that could take over (StandsBy). Otherwise it returns the reason.
 func (i *Ingest) Ready() error {
 	st := i.Status()
 	switch {

@@ -17,7 +17,6 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// backup copies the records that a folder does not have yet from Kafka into it.
 type backup struct {
 	kafka    chainlog.Config
 	chainID  uint64
@@ -79,8 +78,8 @@ func (b *backup) run(ctx context.Context) (_ *Report, err error) {
 	return r, nil
 }
 
-// prepare reads the cursor first and then the end offsets of the referral topics, so that every referral that was
-// committed with or before the cursor lies before them.
+// prepare reads the cursor before the end offsets of the referral topics, so that every referral that was committed
+// with the cursor lies before them.
 func (b *backup) prepare(ctx context.Context, adm *kadm.Client) (ends kadm.ListedOffsets, err error) {
 	if b.cursor, err = chainlog.ReadCursor(ctx, b.chainID, b.kafka.Options()...); err != nil {
 		return nil, err
@@ -155,11 +154,10 @@ func (b *backup) source(ctx context.Context, adm *kadm.Client) error {
 	return nil
 }
 
-// errReached ends the read of the log.
 var errReached = errors.New("the log was read up to the cursor")
 
-// log copies the records of the log up to the cursor. It reads the backup's last record again: if an older copy
-// replaced the log and new records were written since, the record with this seq differs.
+// log copies the records of the log up to the cursor. It compares the backup's last record with the log: if an older
+// copy replaced the log and new records were written since, it differs.
 func (b *backup) log(ctx context.Context) error {
 	last := b.manifest.lastSeq(len(b.manifest.Segments))
 	from := chainlog.Position{Seq: max(last, 1) - 1, Offset: b.manifest.Source.LogOffset}
@@ -202,7 +200,6 @@ func (b *backup) log(ctx context.Context) error {
 	return err
 }
 
-// write adds a record to the segment, and begins one if there is none.
 func (b *backup) write(topic uint64, r *kgo.Record) (err error) {
 	if b.segment == nil {
 		n := len(b.manifest.Segments)
@@ -213,7 +210,6 @@ func (b *backup) write(topic uint64, r *kgo.Record) (err error) {
 	return b.segment.write(topic, r)
 }
 
-// end adds the segment to the manifest, with the offsets that follow it.
 func (b *backup) end() error {
 	w := b.segment
 	b.segment = nil
@@ -227,8 +223,7 @@ func (b *backup) end() error {
 	return b.manifest.save(b.dir)
 }
 
-// referrals copies the referral topics up to ends. It leaves referrals that were committed after the cursor to the next
-// backup, as far as it can recognise them: it stops in a partition before the first referral of a record that the
+// referrals copies the referral topics up to ends, in each partition up to the first referral of a record that the
 // cursor does not include.
 func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 	from := map[string]map[int32]kgo.Offset{}
@@ -267,7 +262,6 @@ func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 	return b.end()
 }
 
-// snapshot records that everything copied so far is what a restore writes.
 func (b *backup) snapshot() error {
 	m := b.manifest
 	cursor, err := proto.MarshalOptions{Deterministic: true}.Marshal(b.cursor)

@@ -23,7 +23,6 @@ const (
 	manifestName = "manifest.json"
 )
 
-// Manifest describes the contents of a backup.
 type Manifest struct {
 	Format             int       `json:"format"`
 	ChainID            uint64    `json:"chainId"`
@@ -85,7 +84,6 @@ func (e *DamagedError) Error() string {
 
 func damaged(form string, a ...any) error { return &DamagedError{fmt.Sprintf(form, a...)} }
 
-// lastSeq returns the seq of the last log record in the first n segments.
 func (m *Manifest) lastSeq(n int) uint64 {
 	if n == 0 {
 		return 0
@@ -110,7 +108,6 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// cursor returns the cursor of the snapshot.
 func (m *Manifest) cursor() (*event.Cursor, error) {
 	cursor := new(event.Cursor)
 	if err := proto.Unmarshal(m.Snapshot.Cursor, cursor); err != nil {
@@ -148,7 +145,7 @@ func open(dir string) (m *Manifest, unlock func(), err error) {
 	return m, func() { lock.Close() }, nil
 }
 
-// readManifest reads the manifest. Its error is os.ErrNotExist if there is none.
+// readManifest returns os.ErrNotExist if there is no manifest.
 func readManifest(dir string) (*Manifest, error) {
 	b, err := os.ReadFile(filepath.Join(dir, manifestName))
 	if err != nil {
@@ -167,8 +164,7 @@ func readManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// complete returns a *DamagedError if the file of a segment is missing or has another size. Verify also reads the
-// files.
+// complete returns a *DamagedError if the file of a segment is missing or has another size.
 func (m *Manifest) complete(dir string) error {
 	for _, s := range m.Segments {
 		info, err := os.Stat(filepath.Join(dir, s.File))
@@ -209,7 +205,6 @@ func (m *Manifest) save(dir string) error {
 	return nil
 }
 
-// syncDir makes the directory entries of a folder durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

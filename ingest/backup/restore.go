@@ -20,12 +20,10 @@ import (
 	"github.com/navlog/navlog/schemas/printable"
 )
 
-// bufferedBytes bounds the records that are queued for the broker.
 const bufferedBytes = 32 << 20
 
-// underWay returns the reason for which the cursor is frozen during a restore. It is frozen so that an ingest that
-// starts meanwhile appends nothing. The reason holds the progress of the restore, and ingest keeps it when it takes
-// over the cursor.
+// underWay returns the reason for which the cursor is frozen during a restore, so that an ingest that starts meanwhile
+// appends nothing and keeps the progress, which the reason holds.
 func underWay(done, of int, seal string) string {
 	return fmt.Sprintf("a backup is being restored: %d of %d segments, seal %s; run `navlog restore` again with the "+
 		"same backup", done, of, seal)
@@ -37,7 +35,6 @@ var underWayForm = regexp.MustCompile("^a backup is being restored: ([0-9]+) of 
 // Restoring reports whether a freeze with this reason means that the log is being restored.
 func Restoring(frozen string) bool { return underWayForm.MatchString(frozen) }
 
-// restore writes a backup to Kafka.
 type restore struct {
 	kafka    chainlog.Config
 	dir      string
@@ -53,11 +50,9 @@ type restore struct {
 }
 
 // Restore writes the snapshot of a backup to the topics of its chain, after it has verified the whole backup. It
-// creates topics that are missing, and refuses topics that hold anything else. It writes each segment in one
-// transaction, with a cursor that holds its progress, so that an interrupted restore continues where it ended. The last
-// cursor is that of the backup, and ingest continues from it.
-//
-// Restore fences other writers as ingest does. A running ingest stays frozen until the restore ends.
+// creates topics that are missing, and refuses topics that hold anything else. Each segment is one transaction, with a
+// cursor that holds the progress, so that an interrupted restore continues where it ended. The last cursor is that of
+// the backup. Restore fences other writers as ingest does, which stay frozen until it ends.
 func Restore(
 	ctx context.Context, chainID uint64, kafka chainlog.Config, dir string, progress Progress,
 ) (*Report, error) {
@@ -129,8 +124,7 @@ func (r *restore) run(ctx context.Context, chainID uint64) (_ *Report, err error
 	return report, nil
 }
 
-// begun returns how many segments the topics hold, after every earlier writer was fenced. It refuses topics that hold
-// anything else.
+// begun returns how many segments the topics hold, and refuses topics that hold anything else.
 func (r *restore) begun(ctx context.Context, adm *kadm.Client) (segments int, err error) {
 	cursor, err := chainlog.ReadCursor(ctx, r.manifest.ChainID, r.kafka.Options()...)
 	if err != nil {
@@ -141,8 +135,7 @@ func (r *restore) begun(ctx context.Context, adm *kadm.Client) (segments int, er
 		rand.Read(r.instance)
 		return 0, r.empty(ctx, adm)
 	}
-	// Keep the instance id, as `navlog ingest resume` does: an ingest that waits with this id learns that it may
-	// continue.
+	// Keep the instance id: an ingest that waits with it learns that it may continue.
 	r.instance = cursor.GetInstanceId()
 	if segments, err = r.place(cursor); err != nil {
 		return 0, err
@@ -150,8 +143,7 @@ func (r *restore) begun(ctx context.Context, adm *kadm.Client) (segments int, er
 	return segments, r.tail(ctx, cursor, r.manifest.lastSeq(segments))
 }
 
-// place returns after how many segments of this backup a cursor was written, and refuses a cursor that was written
-// otherwise.
+// place returns after how many segments of this backup a cursor was written, and refuses any other cursor.
 func (r *restore) place(cursor *event.Cursor) (segments int, err error) {
 	m, log := r.manifest, chainlog.LogTopic(r.manifest.ChainID)
 	form := underWayForm.FindStringSubmatch(cursor.GetFrozen())
@@ -182,7 +174,6 @@ func (r *restore) ended(cursor *event.Cursor) bool {
 	return proto.Equal(a, b)
 }
 
-// tail checks that the log ends where the cursor says.
 func (r *restore) tail(ctx context.Context, cursor *event.Cursor, want uint64) error {
 	from := chainlog.Position{Seq: max(cursor.GetWindowSeq(), 1) - 1, Offset: cursor.GetWindowOffset()}
 	last := from.Seq
@@ -198,7 +189,6 @@ func (r *restore) tail(ctx context.Context, cursor *event.Cursor, want uint64) e
 	return err
 }
 
-// empty refuses topics that hold committed records.
 func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 	origin, err := chainlog.ReadOrigin(ctx, r.manifest.ChainID, r.kafka.Options()...)
 	if err != nil {
@@ -240,7 +230,7 @@ func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 	}, r.kafka.Options()...)
 }
 
-// segment writes one segment and the cursor after it, in one transaction. It completes even if ctx ends.
+// segment writes one segment and the cursor after it, in one transaction, also if ctx ends.
 func (r *restore) segment(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), chainlog.CommitTimeout)
 	defer cancel()
@@ -291,8 +281,8 @@ func (r *restore) segment(ctx context.Context, n int) error {
 	return nil
 }
 
-// cursor returns the cursor after a number of segments. Its offsets differ from those of the backup: if the window's
-// offset is unknown, ingest reads the log from its start, once.
+// cursor returns the cursor after a number of segments. If the window's offset is unknown, ingest reads the log from
+// its start, once.
 func (r *restore) cursor(segments int) *event.Cursor {
 	if segments == r.manifest.Snapshot.Segments {
 		c := proto.CloneOf(r.final)

@@ -20,7 +20,7 @@ import (
 )
 
 // segmentBytes is the size of records after which a segment ends, at the next boundary of a unit. A segment is restored
-// in one transaction, which must end within chainlog.CommitTimeout.
+// in one transaction, within chainlog.CommitTimeout.
 const segmentBytes = 16 << 20
 
 // maxField bounds a key or a value. Kafka accepts no larger batch (chainlog.MaxBatchBytes).
@@ -41,7 +41,6 @@ func topicsOf(chainID uint64) []string {
 		topicWithdrawals: chainlog.ReferralWithdrawals(chainID)}
 }
 
-// writer writes one segment.
 type writer struct {
 	Segment
 	dir    string
@@ -52,7 +51,6 @@ type writer struct {
 	buffer []byte
 }
 
-// count counts a record of a topic.
 func (s *Segment) count(topic uint64) {
 	switch topic {
 	case topicLog:
@@ -84,7 +82,6 @@ func newWriter(dir string, number int, lastSeq uint64) (*writer, error) {
 
 func (w *writer) path() string { return filepath.Join(w.dir, w.File) }
 
-// write adds a record.
 func (w *writer) write(topic uint64, r *kgo.Record) error {
 	b := binary.AppendUvarint(w.buffer[:0], topic)
 	b = binary.AppendUvarint(b, uint64(r.Partition))
@@ -128,15 +125,13 @@ func (w *writer) end() (Segment, error) {
 	return w.Segment, nil
 }
 
-// drop discards the segment.
 func (w *writer) drop() {
 	w.zip.Close()
 	w.file.Close()
 	os.Remove(w.path() + ".new")
 }
 
-// readSegment calls visit with every record of a segment, in the order in which they were written. visit may keep the
-// record. The hash of the file is not checked.
+// readSegment calls visit with every record of a segment, in order. It does not check the hash of the file.
 func readSegment(dir string, chainID uint64, s Segment, visit func(topic uint64, r *kgo.Record) error) error {
 	file, err := os.Open(filepath.Join(dir, s.File))
 	if err != nil {
@@ -211,7 +206,6 @@ func (f *fields) bytes() []byte {
 	return b
 }
 
-// sumOf returns the SHA-256 and the size of a file.
 func sumOf(path string) (sum string, size int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {

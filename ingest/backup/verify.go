@@ -15,11 +15,10 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Progress is called with the current step of a command and how much of it is done; of is 0 if the total is unknown. It
-// is called often and must return at once. It may be nil.
+// Progress is called often with the current step of a command and how much of it is done; of is 0 if the total is
+// unknown. It may be nil.
 type Progress func(what string, done, of uint64)
 
-// Report calls p, unless it is nil.
 func (p Progress) Report(what string, done, of uint64) {
 	if p != nil {
 		p(what, done, of)
@@ -57,9 +56,8 @@ func (m *Manifest) report() *Report {
 	return r
 }
 
-// Verify checks, without Kafka, that a backup is intact: each file is the one that was written, in its place, and the
-// records are whole units of one log, without a gap, with the cursor that belongs to them. Its error is a *DamagedError
-// if they are not.
+// Verify checks, without Kafka, that a backup is intact: the files are those that were written, and the records are
+// whole units of one log, without a gap, with their cursor. Its error is a *DamagedError if they are not.
 func Verify(ctx context.Context, dir string, progress Progress) (*Report, error) {
 	m, unlock, err := open(dir)
 	if err != nil {
@@ -108,7 +106,6 @@ func (m *Manifest) verify(ctx context.Context, dir string, progress Progress) er
 	return nil
 }
 
-// check verifies the records of a backup in order.
 type check struct {
 	manifest *Manifest
 	seq      uint64

@@ -20,7 +20,7 @@ import (
 
 const (
 	// lookAgain is how long final blocks of late vaults are appended before the head is read again for the vaults that
-	// follow it. LookAgain is the same while no vault follows the head, when a pause only adds a few calls.
+	// follow it, and LookAgain the same while none does.
 	lookAgain = 250 * time.Millisecond
 	LookAgain = 30 * time.Second
 	// doubtsEnough is how many times in a row each endpoint may fail to prove the logs of a final block before ingest
@@ -28,7 +28,6 @@ const (
 	doubtsEnough = 8
 )
 
-// Options are the settings of a catch-up, from section chain of the configuration.
 type Options struct {
 	BatchBlocks    uint64
 	RangesInFlight int
@@ -53,16 +52,14 @@ type Catchup struct {
 	reason string
 }
 
-// New returns a catch-up that reads single blocks as the follower does.
 func New(o Options, w *writer.Writer, f *follow.Follower, nodes *rpc.Pool, status *status.Tracker,
 	log *slog.Logger) *Catchup {
 	return &Catchup{Options: o, writer: w, follower: f, nodes: nodes, status: status, log: log}
 }
 
-// FarBehind returns the block from which final blocks must be read before anything
-// else happens. While the head is below the final block, that is the block above the
-// head, so that the vaults that follow it never wait for late ones. If no vault at the
-// head has blocks to read, it is the first block that the vaults furthest behind lack.
+// FarBehind returns the block from which final blocks must be read before anything else happens. While the head is
+// below the final block, that is the block above the head. If no vault at the head has blocks to read, it is the first
+// block that the vaults furthest behind lack.
 func (c *Catchup) FarBehind(final uint64) (from uint64, far bool) {
 	head, vaults := c.writer.State.Head, c.writer.State.Indexed()
 	leading := slices.DeleteFunc(slices.Clone(vaults),
@@ -78,9 +75,9 @@ func (c *Catchup) FarBehind(final uint64) (from uint64, far bool) {
 
 // Backfill appends the logs of final blocks from `from`, of all vaults that are covered up to there, followed by one
 // block record. Blocks less than a window below the tip that move the head get a record each, because a query as of a
-// recent block needs its time, however late ingest read it. Backfill returns after a while, so that the head is read
-// again; blocks that were read ahead are kept for the next call. If other vaults already follow the head, it makes at
-// most one commit and does not wait for a slow node. more reports whether anything was read.
+// recent block needs its time. Backfill returns after a while, so that the head is read again; blocks that were read
+// ahead are kept for the next call. If other vaults already follow the head, it makes at most one commit and does not
+// wait for a slow node. more reports whether anything was read.
 func (c *Catchup) Backfill(ctx context.Context, v *follow.View, from uint64) (more bool, err error) {
 	n, final := v.Node, v.Final
 	to, vaults := c.reach(from, final)
@@ -144,7 +141,6 @@ func (c *Catchup) reach(from, final uint64) (to uint64, behind []common.Address)
 	return to, behind
 }
 
-// appendReady commits the ready parts.
 func (c *Catchup) appendReady(ctx context.Context, n *rpc.Node, vaults []common.Address, final uint64) (err error) {
 	ctx, span := telemetry.Gather(ctx, c.ranges.Parents(), telemetry.Internal, "ingest ranges")
 	defer func() { telemetry.End(span, err) }()
@@ -155,8 +151,8 @@ func (c *Catchup) appendReady(ctx context.Context, n *rpc.Node, vaults []common.
 	return c.appendParts(ctx, parts, vaults, final)
 }
 
-// appendParts commits consecutive blocks, as units that each end with a block. The parts may come from several
-// endpoints, so each must continue the one before it; otherwise everything that was read ahead is read again.
+// appendParts commits consecutive blocks, as units that each end with a block. Each part must continue the one before
+// it; otherwise everything that was read ahead is read again.
 func (c *Catchup) appendParts(ctx context.Context, parts []*rpc.Part, vaults []common.Address, final uint64) error {
 	next, before, unproven := &writer.Change{Final: final}, c.appended, uint64(0)
 	for _, p := range parts {
@@ -191,8 +187,7 @@ func (c *Catchup) Discard() {
 	c.ranges = nil
 }
 
-// continues compares both ends of a part with the block before it and with the blocks that the state knows. For the
-// first part of a late vault in a session, neither may be known.
+// continues compares both ends of a part with the block before it and with the blocks that the state knows.
 func (c *Catchup) continues(p *rpc.Part, before *rpc.Header) error {
 	below, known := c.writer.State.HashAt(p.From - 1)
 	if before != nil && before.Number+1 == p.From {

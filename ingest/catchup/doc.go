@@ -10,16 +10,7 @@
 // Of the final blocks further below the head than the window, only the last one of each commit is recorded. Nearer to
 // the head every block is, so that a query as of a recent block has its time, however late it was read.
 //
-// Calls cost money. A history is read by ranges of logs and with hardly any other call: if the node returns the time of
-// logs, each commit needs one header and holds many ranges (rpc.Pipeline.Due); if it does not, each block that has a
-// log needs one more.
-//
-// Nodes lag, prune, truncate and lose logs without an error. Their responses are compared with the blooms of the block
-// headers (chain.proof) from one window below the head: the headers must form a chain that continues the range before,
-// and a block whose bloom contains a vault or an event that the response lacks is proven. Below the window no headers
-// are read. A response must be consistent with the request and with itself, one with a round number of logs is treated
-// as truncated, the block at the end of a commit is compared, and each node is checked for having old logs at all.
-// Single lost logs are not detected there, except by the proofs by receipts that chain.receiptsEvery schedules
-// (operate.Schedule). If no endpoint can prove a final block, ingest ends with an error that calls it pruned. If only
-// late vaults need the block, they wait, and the status reports this.
+// docs/ingest-cost.md has the calls that this costs, and what is proven of the responses. If no endpoint can prove a
+// final block, ingest ends with an error that calls it pruned. If only late vaults need the block, they wait, and the
+// status reports this.
 package catchup

@@ -18,9 +18,9 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// Step brings the late vaults nearer to the head by one step, a range of final blocks or else the join, and reports
-// whether more can follow at once. An error, even one that no retry can help, affects only the late vaults: those at
-// the head continue, and the status shows it. With pause it only shows the late vaults in the status.
+// Step brings the late vaults nearer to the head, by a range of final blocks or else the join, and reports whether more
+// can follow at once. An error, even one that no retry can help, affects only the late vaults. With pause it only shows
+// them in the status.
 func (c *Catchup) Step(ctx context.Context, v *follow.View, pause bool) (more bool, err error) {
 	head := c.writer.State.Head.Number
 	late := slices.DeleteFunc(c.writer.State.Indexed(), func(v writer.Coverage) bool { return v.To >= head })
@@ -54,9 +54,8 @@ func (c *Catchup) Step(ctx context.Context, v *follow.View, pause bool) (more bo
 const belowWindow = 1024
 
 // join appends, as one unit, the late vaults' logs in the next unfinalised blocks up to the head, followed by the last
-// of these blocks again: up to there the log now covers these vaults too, and at the head they have joined. It reads a
-// bounded number of blocks, and takes about as long as the next poll of the head may wait. If a node fails on the way,
-// what was read before is appended.
+// of these blocks again: up to there the log now covers these vaults too. It takes about as long as the next poll of
+// the head may wait. If a node fails on the way, what was read before is appended.
 func (c *Catchup) join(ctx context.Context, view *follow.View, late []writer.Coverage) (err error) {
 	ctx, span := telemetry.Begin(ctx, telemetry.Internal, "ingest late vaults")
 	defer func() { telemetry.End(span, err) }()
@@ -91,8 +90,7 @@ func (c *Catchup) join(ctx context.Context, view *follow.View, late []writer.Cov
 	return c.writer.Commit(ctx, next)
 }
 
-// lateLogs reads one block for the late vaults that do not cover it. The header is read again for its bloom, which the
-// log does not keep. proven is that of Facts.
+// lateLogs reads one block for the late vaults that do not cover it.
 func (c *Catchup) lateLogs(
 	ctx context.Context, n *rpc.Node, block *rpc.Header, late []writer.Coverage,
 ) (h *rpc.Header, logs []*event.Record, proven bool, err error) {

@@ -12,8 +12,7 @@ import (
 )
 
 // agreed returns nil if an endpoint other than from has the same block at its height, with the same logs of these
-// vaults, or if chain.agreement requires no second endpoint. Otherwise the block must not be appended, and is read
-// again.
+// vaults, or if chain.agreement requires no second endpoint.
 func (f *Follower) agreed(ctx context.Context, from *rpc.Node, h *rpc.Header, vaults []common.Address,
 	logs []*event.Record) error {
 	if f.nodes.Agreement < 2 {

@@ -6,16 +6,10 @@
 //	Climb    appends the blocks above the head: logs by block hash, parent hashes followed
 //	Facts    reads one block for some vaults, with the samples of NAV, as often as chain.agreement requires
 //
-// A lagging node proves nothing: if its head is lower than that of the log, Look does nothing. If it has another hash
-// at the log's height, read twice, Look does nothing while another endpoint still has the log's block. Otherwise it
-// reorganises in one unit: the retractions, newest first, and then the new branch. A reorganisation below the final
-// block, or deeper than the window, is not followed: the log freezes until an operator accepts the chain.
-//
-// The final block is the highest one that chain.agreement nodes name, or one at a depth below the log's head. If a node
-// names no final block, or its head, nothing becomes final; if it fails to respond, it is called again.
-//
-// Every block that may have logs of a vault is proven by its bloom, except with chain.proof none (package proof), and
-// except a block so large that its logs can only be read for one vault after the other, which counts as unproven.
+// If the node's head is lower than that of the log, Look does nothing: a lagging node proves nothing. If it has another
+// hash at the log's height, Look does nothing while another endpoint still has the log's block. Otherwise it
+// reorganises in one unit. A reorganisation below the final block, or deeper than the window, is not followed: the log
+// freezes until an operator accepts the chain. If a node names no final block, or its head, nothing becomes final.
 //
 // A NAV that no event reports is sampled: at each multiple of the mapping's interval, the vault is called at the hash
 // of the block, and the result is in the unit of the block, after its logs. No header proves a sample, so with

@@ -14,11 +14,9 @@ import (
 
 const (
 	// finalSoon and finalLater are the pauses after the other endpoints were called for their final blocks and nothing
-	// more became final. finalSoon applies while the endpoint in use names a higher block than is final or fails to
-	// name any, finalLater otherwise.
+	// more became final: finalSoon while the endpoint in use names a higher block than is final or fails to name any.
 	finalSoon  = time.Second
 	finalLater = 30 * time.Second
-	// movedOften is how many calls in a row may find that the head moved before it is reported.
 	movedOften = 10
 )
 
@@ -37,9 +35,7 @@ type namedFinal struct {
 
 // finalBlock returns the newest block that can no longer change: the highest one that chain.agreement endpoints name,
 // each of them that block or a higher one of its chain. It is not above tip, and it may be below what was final before.
-//
-// A depth counts from the head of the log, whose blocks were followed by their parent hashes and agreed on. Only while
-// the log is further behind does it count from the heads that the endpoints name.
+// A depth counts from the head of the log or, while that is further behind, from the heads that the endpoints name.
 func (f *Follower) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
 	if depth := f.Finality.Depth; depth > 0 && f.writer.State.Head != nil &&
 		tip.Number-min(tip.Number, depth) <= f.writer.State.Head.Number {
@@ -101,8 +97,7 @@ func (f *Follower) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	return f.writer.State.Final, nil
 }
 
-// finalsOfOthers calls all endpoints except n. failed reports whether one of them failed, and so may name a final block
-// later.
+// finalsOfOthers calls all endpoints except n. failed reports whether one of them may name a final block later.
 func (f *Follower) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []namedFinal, failed bool, faults []error) {
 	for other, err := range f.nodes.Others(ctx, n) {
 		var tip, block *rpc.Header
@@ -122,8 +117,7 @@ func (f *Follower) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []nam
 }
 
 // agreedFinal returns the highest of the named blocks that enough endpoints have in the chain below the block that they
-// name, and that does not contradict the log. If there is none above the current final block, it returns the current
-// one and the contradictions.
+// name, and that does not contradict the log; or else the current final block and the contradictions.
 func (f *Follower) agreedFinal(
 	ctx context.Context, n *rpc.Node, tip *rpc.Header, named []namedFinal,
 ) (uint64, []error) {

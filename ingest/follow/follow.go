@@ -16,15 +16,13 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// BlocksAtOnce is the number of blocks after which no further one is added to a transaction. The other bounds are those
-// of its logs, and of the bytes of data in them.
+// BlocksAtOnce, logsAtOnce and bytesAtOnce bound the blocks, logs and data of one transaction.
 const (
 	BlocksAtOnce = 64
 	logsAtOnce   = 20_000
 	bytesAtOnce  = 16 << 20
 )
 
-// Options are the settings of a follower, from section chain of the configuration.
 type Options struct {
 	Finality rpc.Finality
 	Proof    proof.Level
@@ -41,7 +39,6 @@ type Follower struct {
 	branches map[place]*branchBlock // blocks of other branches, until one is committed or the log's is back
 }
 
-// New returns a follower of the chain that these nodes serve.
 func New(o Options, w *writer.Writer, nodes *rpc.Pool, status *status.Tracker, log *slog.Logger) *Follower {
 	return &Follower{Options: o, writer: w, nodes: nodes, status: status, log: log}
 }
@@ -54,7 +51,7 @@ type View struct {
 }
 
 // Look reads the head and the final block. If the chain does not continue the log, it follows the reorganisation,
-// freezes the log, or does nothing, and the view is nil; more reports whether to look again at once.
+// freezes the log, or does nothing, and the view is nil.
 func (f *Follower) Look(ctx context.Context) (v *View, more bool, err error) {
 	n, err := f.nodes.Current(ctx)
 	if err != nil {
@@ -90,14 +87,12 @@ func (f *Follower) Look(ctx context.Context) (v *View, more bool, err error) {
 	f.status.Note(func(st *status.Status) {
 		st.HeadBlock, st.HeadTime, st.Checked, st.Reason = tip.Number, tip.Time, time.Now(), ""
 	})
-	// What was final stays so, also under another chain.finality. But this endpoint may lack some of it, if the one
-	// before it was further ahead: it would return no logs for those blocks.
+	// What was final stays so. But this endpoint may lack some of it: it would return no logs for those blocks.
 	return &View{n, tip, min(max(final, f.writer.State.Final), tip.Number)}, false, nil
 }
 
-// Anchor sets the first head if no vault starts below the final block: the final block
-// or, if the chain names none or it is far below, the block one window below the first
-// vault's start, so that a reorganisation there can be followed.
+// Anchor sets the first head if no vault starts below the final block: the final block or, if it is far below or the
+// chain names none, the block one window below the first vault's start, so that a reorganisation there can be followed.
 func (f *Follower) Anchor(ctx context.Context, v *View) error {
 	begin := min(writer.Lowest(f.writer.State.Indexed()), v.Tip.Number)
 	h, err := v.Node.ByNumber(ctx, max(v.Final, begin-min(begin, f.writer.Window)))
@@ -110,9 +105,8 @@ func (f *Follower) Anchor(ctx context.Context, v *View) error {
 	return f.writer.Commit(ctx, &writer.Change{Units: [][]*event.Record{{writer.BlockFact(h)}}, Head: h, Final: v.Final})
 }
 
-// Climb appends the blocks above the head, one unit each, in one transaction.
-// If the node fails on the way, the blocks that it returned before are appended: so a node
-// that fails now and then slows ingest down and does not stop it.
+// Climb appends the blocks above the head, one unit each, in one transaction; if the node fails on the way, those that
+// it returned before.
 func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 	if v.Tip.Number <= f.writer.State.Head.Number {
 		return false, nil
@@ -163,8 +157,8 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 	return c.Head.Number < v.Tip.Number, nil
 }
 
-// broken notes that the block above the head does not follow it. Either the chain is being reorganised, and the next
-// look finds the other branch, or the blocks of the endpoint do not form a chain. So another one gets its turn.
+// broken notes that the block above the head does not follow it: the chain is being reorganised, which the next look
+// finds, or the blocks of the endpoint do not form a chain. So another one gets its turn.
 func (f *Follower) broken(n *rpc.Node, above *rpc.Header) {
 	f.status.Note(func(st *status.Status) {
 		st.Reason = fmt.Sprintf("block %d at %s has the parent %s, but block %d is %s in the log",
@@ -181,7 +175,7 @@ func (f *Follower) accepted(head *rpc.Header) {
 	}
 }
 
-// unitAbove makes the unit of the next block; nil if the block does not follow the one below. proven is that of Facts.
+// unitAbove makes the unit of the next block; nil if the block does not follow the one below.
 func (f *Follower) unitAbove(
 	ctx context.Context, n *rpc.Node, below, tip *rpc.Header,
 ) (h *rpc.Header, unit []*event.Record, proven bool, err error) {
@@ -201,7 +195,7 @@ func (f *Follower) unitAbove(
 	return h, unit, proven, err
 }
 
-// unitOf makes the unit of one block: its logs, the samples of NAV and then the block itself. proven is that of Facts.
+// unitOf makes the unit of one block: its logs, the samples of NAV and then the block itself.
 func (f *Follower) unitOf(
 	ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address,
 ) (unit []*event.Record, proven bool, err error) {
@@ -233,8 +227,7 @@ func (f *Follower) Facts(
 	return append(facts, samples...), proven, err
 }
 
-// joined returns the vaults whose logs are read in a block above the final one: those that are covered up to the head,
-// from their start block on.
+// joined returns the vaults that are covered up to the head and start at a block or below it.
 func (f *Follower) joined(number uint64) (addresses []common.Address) {
 	for _, v := range f.writer.State.Indexed() {
 		if v.To >= f.writer.State.Head.Number && v.Start <= number {
@@ -244,7 +237,6 @@ func (f *Follower) joined(number uint64) (addresses []common.Address) {
 	return addresses
 }
 
-// noteUnproven shows a warning about a block that is not proven; block 0 for none.
 func (f *Follower) noteUnproven(h *rpc.Header) {
 	warning := ""
 	switch {

@@ -15,8 +15,7 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// otherBranch checks whether the node has another block at the height of the head. It accepts that only after reading
-// it twice.
+// otherBranch returns the other block that the node has at the height of the head, read twice; nil for none.
 func (f *Follower) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rpc.Header, error) {
 	if tip.Number == f.writer.State.Head.Number && tip.Hash == f.writer.State.Head.Hash ||
 		tip.Number == f.writer.State.Head.Number+1 && tip.Parent == f.writer.State.Head.Hash {
@@ -37,8 +36,7 @@ func (f *Follower) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header
 }
 
 // reorganiseIfAgreed reorganises, unless another endpoint that is not behind still has the log's block at the height of
-// the head: then the nodes do not agree yet, and nothing is retracted before they do. Meanwhile another endpoint gets
-// its turn, so that a single endpoint on a fork is not used for long.
+// the head. Then another endpoint gets its turn, so that a single endpoint on a fork is not used for long.
 func (f *Follower) reorganiseIfAgreed(ctx context.Context, n *rpc.Node, other *rpc.Header) (more bool, err error) {
 	if keeper := f.nodes.Keeper(ctx, n, f.writer.State.Head); keeper != nil {
 		f.status.Metrics.Disagreements.WithLabelValues(keeper.Name).Inc()
@@ -56,7 +54,7 @@ func (f *Follower) reorganiseIfAgreed(ctx context.Context, n *rpc.Node, other *r
 // reorganise replaces the blocks above the common ancestor by the branch that ends with tip, a block at the height of
 // the head, in one unit: first the retractions, newest first, then the new blocks. The branch is read by hash from its
 // end down, so it is one branch even if the node's chain changes meanwhile. After an error, the next attempt continues
-// with the blocks that were read, so a node that fails now and then delays a deep reorganisation and does not stop it.
+// with the blocks that were read.
 func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) (err error) {
 	ctx, span := telemetry.Begin(ctx, telemetry.Internal, "ingest reorganisation")
 	defer func() { telemetry.End(span, err) }()
@@ -114,16 +112,16 @@ type place struct {
 	hash   common.Hash
 }
 
-// branchBlock is a block of another branch: its header and, once it was read, its unit. No vault is added or changed
-// while the node has another branch, so the unit stays that of the vaults of the log.
+// branchBlock is a block of another branch. No vault is added or changed while the node has another branch, so the unit
+// stays that of the vaults of the log.
 type branchBlock struct {
 	header *rpc.Header
 	unit   []*event.Record // nil before it was read
 	proven bool            // whether its logs were proven
 }
 
-// branchBlock returns what is known of a block, which it keeps for the next attempt. A branch has at most a window
-// of blocks: if many more are kept, they are of branches that the nodes have left.
+// branchBlock returns what is known of a block, which it keeps for the next attempt. If many more than a window of
+// blocks are kept, they are of branches that the nodes have left.
 func (f *Follower) branchBlock(h *rpc.Header) *branchBlock {
 	at := place{h.Number, h.Hash}
 	if b := f.branches[at]; b != nil {
@@ -154,7 +152,7 @@ func (f *Follower) parent(ctx context.Context, n *rpc.Node, h *rpc.Header) (*rpc
 }
 
 // cutBack returns the coverage of the vaults whose logs a reorganisation retracts but does not read again, because they
-// were removed or are late: it ends at the ancestor, so that the new branch is read when it is their turn.
+// were removed or are late: it ends at the ancestor.
 func (f *Follower) cutBack(ancestor uint64) (cut []writer.Coverage) {
 	joined := f.joined(f.writer.State.Head.Number)
 	for _, have := range f.writer.State.Covered {

@@ -13,8 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// Sampling returns what to sample for vaults according to their newest records in the log; nil for nothing. A vault
-// whose decimals have no NavDigits is not sampled.
+// Sampling returns what to sample for vaults according to their newest records in the log; nil for nothing.
 func (f *Follower) Sampling(vaults []common.Address) rpc.Sampling {
 	type sampled struct {
 		vault       common.Address
@@ -43,8 +42,7 @@ func (f *Follower) Sampling(vaults []common.Address) rpc.Sampling {
 	}
 }
 
-// samplesOf measures the NAV of the sampled vaults at a block, at its hash. If no endpoint has the state of the block
-// any more, there is no sample, and the log continues.
+// samplesOf measures the NAV of the sampled vaults at a block.
 func (f *Follower) samplesOf(
 	ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address,
 ) ([]*event.Record, error) {

@@ -17,7 +17,6 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// recorded is a live block record of the log.
 type recorded struct {
 	seq    uint64
 	number uint64
@@ -90,9 +89,8 @@ type LostReferral struct {
 }
 
 // gone returns those of the published referrals that are not in the node's chain. A transaction that was mined again
-// has the same logs in the same order, in another block and usually at other indexes; its events are corrected and not
-// published again. So the referrals of a transaction are counted by vault, partner and type, and if the chain has fewer
-// of them, the last ones are gone.
+// has the same logs in the same order, usually at other indexes. So its referrals are counted by vault, partner and
+// type, and if the chain has fewer of them, the last ones are gone.
 func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaults, vaults []common.Address,
 	published []*event.Record) ([]LostReferral, error) {
 	published = slices.Clone(published)

@@ -14,7 +14,6 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// index is the part of the log that a comparison with receipts needs, by block.
 type index map[uint64]*held
 
 // held is a block that has logs in the log.
@@ -60,7 +59,6 @@ func (l Log) index(ctx context.Context, compared func(chainlog.Entry) bool) (ind
 	return x, nil
 }
 
-// apply folds the next record of the log into the index.
 func (x index) apply(e chainlog.Entry) {
 	l := e.GetLog()
 	if l == nil {

@@ -61,7 +61,7 @@ type History struct {
 }
 
 // Estimate samples this number of ranges of the chain, 1 or more, and returns the cost of a backfill. It must be the
-// only use of the nodes; it needs no Kafka and writes nothing. progress is called for the samples; it may be nil.
+// only use of the nodes. progress may be nil.
 func (h History) Estimate(ctx context.Context, samples int, progress backup.Progress) (*Estimate, error) {
 	n, err := h.Nodes.First(ctx)
 	if err != nil {
@@ -109,7 +109,6 @@ func bytesOf(calls []registry.MethodCalls, method string) float64 {
 	return 0
 }
 
-// estimator computes an estimate from samples.
 type estimator struct {
 	History
 	e           *Estimate
@@ -128,7 +127,6 @@ func (m *estimator) add(method string, calls, bytes float64) {
 
 func (m *estimator) headers(method string, count float64) { m.add(method, count, count*m.headerBytes) }
 
-// backfill adds up the calls of a backfill.
 func (m *estimator) backfill(recordFrom uint64) {
 	e, vaults, endpoints := m.e, float64(m.Vaults), float64(m.Nodes.Size())
 	var ranges, bytes, logs, dated, seconds float64
@@ -208,8 +206,7 @@ func (m *estimator) following(first, tip *rpc.Header) {
 	m.e.FollowingTotal = registry.Spent(m.e.FollowingPerDay)
 }
 
-// finalBlock returns the final block at an endpoint whose head is tip. If the chain names none, nothing is read by
-// range, and samples cannot estimate the cost.
+// finalBlock returns the final block at an endpoint whose head is tip.
 func finalBlock(ctx context.Context, f rpc.Finality, n *rpc.Node, tip *rpc.Header) (uint64, error) {
 	if f.Depth > 0 {
 		return f.Below(tip.Number), nil

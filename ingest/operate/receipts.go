@@ -24,7 +24,6 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// readingLog is the name of the step that reads the whole log.
 const readingLog = "log: records"
 
 // ReceiptsOptions say how much of the log is proven, and by what.
@@ -156,9 +155,8 @@ type Receipts struct {
 	done     uint64
 }
 
-// Prove proves every final block that has logs of the vaults in the log, or a sample. It recomputes the block's
-// receipts root from a node's receipts, and its hash from the header, and compares the logs in the receipts with those
-// of the log. It writes nothing. It returns an error if the nodes fail; wrong blocks are in the report.
+// Prove proves every final block that has logs of the vaults in the log, or a sample. It returns an error if the nodes
+// fail; wrong blocks are in the report.
 func (p *Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport, error) {
 	p.progress, p.report = o.Progress, &ReceiptsReport{ChainID: p.ChainID, FinalBlock: p.Cursor.GetFinalBlock()}
 	blocks, err := p.read(ctx)
@@ -180,7 +178,6 @@ func (p *Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsRepor
 	return p.report, nil
 }
 
-// read returns the final blocks that have logs in the log up to the cursor, the highest block first.
 func (p *Receipts) read(ctx context.Context) ([]*held, error) {
 	cursor := p.Cursor
 	x, err := p.index(ctx, func(e chainlog.Entry) bool {
@@ -230,9 +227,8 @@ func (p *Receipts) fromAny(ctx context.Context, ask func(*rpc.Node) error) error
 	}
 }
 
-// block proves one block. If an endpoint does not prove it, the others are called before the result is accepted. It is
-// wrong if an endpoint contradicts it and no other one proves it. While one that might prove it fails, it is
-// proven again later.
+// block proves one block. It is wrong if an endpoint contradicts it and no other one proves it. While one that might
+// prove it fails, it is proven again later.
 func (p *Receipts) block(ctx context.Context, b *held, confirm bool) error {
 	var wrong *Finding // while an endpoint that failed may prove the block
 	err := p.fromAny(ctx, func(n *rpc.Node) error {
@@ -267,9 +263,9 @@ func (p *Receipts) block(ctx context.Context, b *held, confirm bool) error {
 	return err
 }
 
-// byOthers calls the other endpoints about a block that n does not prove, until one proves it, by, or all have
-// answered. findings are the verdicts against the block, that of n included if it is one. open reports whether an
-// endpoint failed, and so may prove the block later.
+// byOthers calls the other endpoints about a block that n does not prove, until one proves it, by. findings are the
+// verdicts against the block, that of n included if it is one. open reports whether an endpoint may prove the block
+// later.
 func (l Log) byOthers(
 	ctx context.Context, n *rpc.Node, err error, prove func(*rpc.Node) error,
 ) (by *rpc.Node, findings []*Finding, open bool) {
@@ -328,7 +324,6 @@ func (p *Receipts) confirm(ctx context.Context, n *rpc.Node, b *held) (found *Fi
 	return nil, false
 }
 
-// note adds the outcome of a block to the report.
 func (p *Receipts) note(b *held, found *Finding, confirmed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -351,7 +346,6 @@ func (p *Receipts) note(b *held, found *Finding, confirmed bool) {
 	p.add(found)
 }
 
-// add lists a finding, which is already counted.
 func (p *Receipts) add(f *Finding) {
 	if len(p.report.Findings) < mostFindings {
 		p.report.Findings = append(p.report.Findings, *f)
@@ -375,9 +369,8 @@ func (p *Receipts) judge(ctx context.Context, n *rpc.Node, b *held) error {
 // callsOfReceipts is the number of calls that prove makes.
 const callsOfReceipts = 2
 
-// prove proves a block by one endpoint: that logs are those of these vaults in the block with this hash. It returns a
-// *Finding if they are not, or if the endpoint cannot prove it. If nothing differs, a block with a log that no receipts
-// root covers cannot be proven, because it is unknown whether that log is right.
+// prove proves by one endpoint that logs are those of these vaults in the block with this hash. It returns a *Finding
+// if they are not, or if the endpoint cannot prove it, as for a log that no receipts root covers.
 func (l Log) prove(ctx context.Context, n *rpc.Node, number uint64, hash common.Hash, vaults []common.Address,
 	logs []digest) error {
 	var block *chainproof.Block
@@ -410,7 +403,6 @@ func (l Log) prove(ctx context.Context, n *rpc.Node, number uint64, hash common.
 	return err
 }
 
-// covering returns the vaults that the log covers in a block.
 func (p *Receipts) covering(number uint64) (vaults []common.Address) {
 	for _, v := range p.Cursor.GetVaults() {
 		if v.GetStartBlock() <= number && number <= v.GetCoveredTo() {
@@ -438,7 +430,7 @@ func differs(ours []digest, chain []*event.Log) string {
 }
 
 // chain follows the parent hashes from the chain's final block down to the lowest chosen block, and confirms the chosen
-// blocks on the way. chosen are highest first.
+// blocks, which are highest first.
 func (p *Receipts) chain(ctx context.Context, chosen []*held) error {
 	var anchor *rpc.Header
 	err := p.fromAny(ctx, func(n *rpc.Node) error {
@@ -501,7 +493,6 @@ func sealed(n *rpc.Node, h *rpc.Header) error {
 	return &Finding{h.Number, h.Hash.Hex(), n.Name, false, "the fields of its header do not hash to its hash"}
 }
 
-// compare confirms a block by its hash in the chain of parent hashes.
 func (p *Receipts) compare(n *rpc.Node, b *held, hash common.Hash) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -36,7 +36,7 @@ type Resumption struct {
 	Accepted bool `json:"accepted"`
 }
 
-// The approximate number of records in a transaction and in a unit of a resumption.
+// Roughly the number of records in a transaction and in a unit of a resumption.
 const (
 	retractedAtOnce = 100_000
 	retractedAsUnit = 10_000
@@ -52,13 +52,10 @@ type Resume struct {
 }
 
 // Run shows what it takes to accept the chain that froze the log and, with accept, does it: between two decision
-// records it retracts everything above the newest recorded block that is in the chain, and ends the freeze. A running
-// ingest, or the next one, then continues from that block as usual.
-//
-// It fences like any writer, but uses the id of the writer that froze, which thereby learns that it may continue. Every
-// transaction leaves a log that Run can continue with; only the last one ends the freeze. It returns a
-// *rpc.RefusedError if there is nothing to resume or the node cannot be trusted yet. progress is called for what is
-// read and retracted; it may be nil.
+// records it retracts everything above the newest recorded block that is in the chain, and ends the freeze. It uses the
+// id of the writer that froze, which thereby learns that it may continue. Every transaction leaves a log that Run can
+// continue with. It returns a *rpc.RefusedError if there is nothing to resume or the node cannot be trusted yet.
+// progress may be nil.
 func (r Resume) Run(ctx context.Context, accept bool, progress backup.Progress) (*Resumption, error) {
 	w := r.Writer
 	if cursor, err := w.Cursor(ctx); err != nil {
@@ -108,8 +105,7 @@ func frozenAt(cursor *event.Cursor, chainID uint64) error {
 	return nil
 }
 
-// plan finds the ancestor, and restores the window to everything above it and what an ingest with its head at the
-// ancestor would need.
+// plan finds the ancestor, and restores the window for a head there, and everything above it.
 func (r Resume) plan(ctx context.Context, n *rpc.Node, progress backup.Progress) (*Resumption, *rpc.Header, error) {
 	tip, err := n.Latest(ctx)
 	if err != nil {
@@ -156,8 +152,7 @@ func (r Resume) plan(ctx context.Context, n *rpc.Node, progress backup.Progress)
 	return plan, ancestor, err
 }
 
-// accept retracts everything above the ancestor, in as many transactions as needed. The log stays frozen until the last
-// one.
+// accept retracts everything above the ancestor. The log stays frozen until the last transaction.
 func (r Resume) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Header, progress backup.Progress) error {
 	units := retractions(r.Writer.State.Window.Above(ancestor.Number), cmp.Or(r.AsUnit, retractedAsUnit))
 	units = append(units, []*event.Record{decision(writer.AcceptReorgClose, plan)})
@@ -183,9 +178,8 @@ func (r Resume) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Head
 }
 
 // retractions returns the units that retract records, which are newest first, as are those of each unit. Each unit
-// retracts everything above the block below its lowest one, so that a reader of the log, unit by unit, sees a chain
-// that becomes shorter: the highest blocks go first, rather than the newest records, because the records of a late
-// vault belong to low blocks. A unit ends above a recorded block, which is then the newest one.
+// retracts everything above the block below its lowest one, which is recorded: a reader sees a chain that becomes
+// shorter. So the highest blocks go first, rather than the newest records: those of a late vault belong to low blocks.
 func retractions(lost []chainlog.Entry, asUnit int) (units [][]*event.Record) {
 	number := func(e chainlog.Entry) uint64 { n, _ := writer.BlockOf(e.Record); return n }
 	byBlock := slices.Clone(lost)

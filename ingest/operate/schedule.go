@@ -22,16 +22,11 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// Schedule proves the final blocks of a log by their receipts, every so often, in parallel to all other work and at a
-// limited rate of calls.
-//
-// A run reads the header of each block, which must hash to the block's hash and continue the chain. A block whose bloom
-// may contain a vault, or of which the log has logs, is proven by its receipts: the log must have the same logs of the
-// vaults, with the same amounts. So a run finds lost logs as well as false ones.
-//
-// The writer commits the progress with its next cursor (Proven), and the next run continues there. A run that finds an
-// error in the log reports it, and the next one reads that block again: if the log is wrong, only a new log can correct
-// it, because the log is append-only; but the endpoints may have been wrong.
+// Schedule proves the final blocks of a log by their receipts, every so often, at a limited rate of calls. A run reads
+// the header of each block, which must hash to the block's hash and continue the chain. A block whose bloom may contain
+// a vault, or of which the log has logs, is proven by its receipts. The writer commits the progress with its next
+// cursor (Proven), and the next run continues there. If a run finds the log wrong, the next one reads that block again:
+// the endpoints may have been wrong.
 type Schedule struct {
 	Log
 	every  time.Duration
@@ -69,8 +64,7 @@ func NewSchedule(
 	return p
 }
 
-// Run starts one run after the other until ctx ends. A run that cannot prove a block ends with a warning, and one that
-// disproves a block with that; the next one retries.
+// Run starts one run after the other until ctx ends.
 func (p *Schedule) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next := time.Now().Add(p.every)
@@ -95,26 +89,24 @@ func (p *Schedule) Run(ctx context.Context) {
 	}
 }
 
-// warn sets the warning of the status: why a run failed or waits. An empty text removes it.
 func (p *Schedule) warn(why string) {
 	p.status.Note(func(st *status.Status) { st.ReceiptsWarning = why })
 }
 
-// receiptsRun is one run of the schedule. It proves what was committed when it began.
+// receiptsRun is one run over what was committed when it began.
 type receiptsRun struct {
 	*Schedule
 	left []unproven // proven moves, and to is where the run ends
 	held index      // nil before the log is read
 	node *rpc.Node  // proved a block that the endpoint before it could not prove; nil for the endpoint in use
 	last *rpc.Header
-	// In this many attempts, endpoints disproved block open, or could not prove it, while another one only failed.
+	// In so many attempts, endpoints did not prove block open, while another one only failed.
 	open     uint64
 	attempts int
 }
 
 // attemptsEnough is the number of attempts in which an endpoint may fail before the verdict of the others about a block
-// counts: one that never responds must not hide that the log is wrong. With the pauses of rpc.Backoff they take about
-// half a minute.
+// counts: about half a minute.
 const attemptsEnough = 8
 
 // failuresEnough is how many attempts in a row fail before the status reports it.
@@ -164,9 +156,8 @@ func (p *Schedule) stopped() bool {
 	return p.frozen
 }
 
-// begin returns a run over the blocks that are final and not proven. Other blocks are not proven: if a node has
-// replaced one and the log has not yet, that is no error in the log, and a proof of it would not apply to the block
-// that replaces it.
+// begin returns a run over the blocks that are final and not proven. A proof of another block would not apply to the
+// one that replaces it.
 func (p *Schedule) begin() *receiptsRun {
 	r := &receiptsRun{Schedule: p}
 	p.mu.Lock()
@@ -180,8 +171,7 @@ func (p *Schedule) begin() *receiptsRun {
 	return r
 }
 
-// next returns the vaults that are furthest behind, and the blocks to prove for them: until they meet the next vault,
-// or up to the end of one.
+// next returns the vaults that are furthest behind, and the blocks to prove for them before they meet the next vault.
 func (r *receiptsRun) next() (vaults []common.Address, from, to uint64) {
 	from, to = math.MaxUint64, math.MaxUint64
 	for _, u := range r.left {
@@ -197,10 +187,9 @@ func (r *receiptsRun) next() (vaults []common.Address, from, to uint64) {
 	return vaults, from, to
 }
 
-// step proves a few blocks from `from`. If an endpoint fails to prove a block, the others are called for it. One that
-// proves it is right. Otherwise the block is disproven, or cannot be proven, only once every endpoint reports this, or
-// the others have failed in attemptsEnough attempts: so a wrong endpoint neither stops the proof nor disproves the log
-// because another one fails for a moment.
+// step proves a few blocks from `from`. If an endpoint fails to prove a block, the others are called for it, and one
+// that proves it is right. Otherwise the block is disproven, or cannot be proven, only once every endpoint reports
+// this, or the others have failed in attemptsEnough attempts.
 func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, to uint64) error {
 	if r.held == nil {
 		var err error
@@ -268,7 +257,6 @@ func (r *receiptsRun) blocks(
 	return to, nil
 }
 
-// block proves one block.
 func (r *receiptsRun) block(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) error {
 	if err := cmp.Or(sealed(n, h), n.HasBloom(h)); err != nil {
 		return err
@@ -294,7 +282,6 @@ func (r *receiptsRun) block(ctx context.Context, n *rpc.Node, h *rpc.Header, vau
 	return r.prove(ctx, n, h.Number, h.Hash, vaults, ours)
 }
 
-// advance notes that a block of these vaults is proven.
 func (r *receiptsRun) advance(vaults []common.Address, number uint64) {
 	r.mu.Lock()
 	for _, address := range vaults {
@@ -311,7 +298,6 @@ func (r *receiptsRun) advance(vaults []common.Address, number uint64) {
 	r.advanced(known)
 }
 
-// compares reports whether the run compares a record of the log.
 func (r *receiptsRun) compares(e chainlog.Entry) bool {
 	l := e.GetLog()
 	if l == nil {
@@ -329,7 +315,6 @@ func (p *Schedule) Proven(vault common.Address) uint64 {
 	return p.proven[vault]
 }
 
-// Committed notes a state that was committed, or read.
 func (p *Schedule) Committed(s *writer.State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,11 +16,8 @@ const (
 )
 
 // inBatches makes a call for a header for each of params, in batches as long as the endpoint accepts, and passes the
-// results to read, in any order and perhaps at the same time. A single call is never sent as a batch, and an endpoint
-// that rejects batches, as some relays do, receives several single calls at once.
-//
-// Many providers count each call of a batch, so a batch is no longer than the rate limit allows at once, and one that
-// was too much is halved and repeated.
+// results to read, in any order and perhaps at the same time. A batch that was too much is halved and repeated. A
+// single call is never sent as a batch, because some relays reject batches: they get several single calls at once.
 func (n *Node) inBatches(ctx context.Context, method string, params [][]any,
 	read func(i int, result []byte) error) error {
 	some := func(from, size, most int) error {
@@ -38,11 +35,10 @@ func (n *Node) inBatches(ctx context.Context, method string, params [][]any,
 }
 
 // inTurns makes so many calls: batches by batch, which reports whether to repeat a failed one, and single calls by one.
-// batch may be nil. Once it has results, inTurns waits for an endpoint that limits it, for at most patience between two
-// responses, and repeats the calls at which the endpoint failed if others succeeded since it failed last. If it threw
-// the results away, more calls than the limit allows, or than succeed between two failures, could never be completed.
-// It does not wait for an endpoint that fails often, or without batches for one whose long pauses add up to more than
-// patience: another one may be better.
+// batch may be nil. It keeps the results: it waits for an endpoint that limits it, for at most patience between two
+// responses, and repeats the calls at which the endpoint failed if others succeeded since it failed last. It gives up
+// an endpoint that fails often or, without batches, one whose long pauses add up to more than patience: another one may
+// be better.
 func (n *Node) inTurns(
 	ctx context.Context, calls int, patience time.Duration, batch func(from, size int) (again bool, err error),
 	one func(i int) error,
@@ -134,9 +130,9 @@ func oneByOne(done []bool, one func(i int) error) error {
 }
 
 // shorten shortens the batches to an endpoint after one failed, and reports whether to repeat it: it was too much, or
-// its error may be about batches. Then the endpoint answers its first call on its own, even with an error. An error
-// about one of the calls or their results is none of these, unless the result is that of another call, nor is that of
-// an endpoint that cannot be reached.
+// its error may be about batches, as it is if the endpoint responds to its first call on its own, even with an error.
+// An error about one of the calls or their results is none of these, unless the result is that of another call, nor is
+// that of an endpoint that cannot be reached.
 func (n *Node) shorten(ctx context.Context, first call, size int, err error) bool {
 	kind := refusalOf(ctx, err).kind
 	op, offline := errors.AsType[*net.OpError](err)

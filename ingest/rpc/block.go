@@ -64,7 +64,7 @@ func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
 
 // proveAll returns the vaults' logs in a block, and proves that there are no more: all logs of the block, from every
 // contract, must make up its bloom. If a response proves nothing, the node is called again, since one address may stand
-// for several backends, and then by the method that was not preferred: nodes do not take receipts from the same index.
+// for several backends, and then by the other method: nodes do not take receipts from the same index.
 func (n *Node) proveAll(ctx context.Context, h *Header, vaults []common.Address) ([]*event.Log, error) {
 	if err := n.HasBloom(h); err != nil {
 		return nil, err
@@ -93,8 +93,8 @@ func (n *Node) proveAll(ctx context.Context, h *Header, vaults []common.Address)
 }
 
 // logsIn reads the logs of a block by its hash, from the given addresses or, if there are none, from all. If the node
-// rejects that because there are too many, or does not respond, it takes them from the receipts. After a timeout it
-// reads the receipts first for a while: at the head, a node that is silent at eth_getLogs would cost 30 s a block.
+// rejects that because there are too many, or does not respond, it takes them from the receipts; after a timeout it
+// reads the receipts first for a while.
 func (n *Node) logsIn(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	var all []*event.Log
 	var why error
@@ -129,8 +129,8 @@ func (n *Node) overLimit(h *Header, err error) error {
 	return fmt.Errorf("block %d at %s %w (%w)", h.Number, n.Name, errOverLimit, err)
 }
 
-// OneBlock reads the vaults' logs in a block: by its hash, from the receipts, or, if it has more logs than the node
-// returns, for one vault after the other. proven reports whether the header proves that there are no more.
+// OneBlock reads the vaults' logs in a block: by its hash, from the receipts, or for one vault after the other. proven
+// reports whether the header proves that there are no more.
 func (n *Node) OneBlock(
 	ctx context.Context, h *Header, vaults []common.Address, level proof.Level,
 ) (logs []*event.Log, proven bool, err error) {
@@ -147,11 +147,10 @@ func (n *Node) OneBlock(
 	return logs, proven, err
 }
 
-// vaultByVault reads the logs of a block for one vault after the other. They prove nothing: without the logs of all
-// other contracts they do not make up the bloom, so some of a vault's logs may be missing. They are accepted if they
-// are consistent with each other, and if the bloom contains them and shows no others. A bloom that is too full to be
-// useful, as that of so large a block usually is, shows nothing: then they are read twice, because one address may
-// stand for several backends, and one that lags has no logs of the block.
+// vaultByVault reads the logs of a block for one vault after the other. Without the logs of all other contracts they
+// prove nothing. They are accepted if they are consistent with each other, and if the bloom contains them and shows no
+// others. A bloom that is too full to be useful shows nothing: then they are read twice, because a backend that lags
+// has no logs of the block.
 func (n *Node) vaultByVault(ctx context.Context, h *Header, vaults []common.Address,
 	level proof.Level) (logs []*event.Log, err error) {
 	logs, err = n.eachVault(ctx, h, vaults, nil)
@@ -170,8 +169,7 @@ func (n *Node) vaultByVault(ctx context.Context, h *Header, vaults []common.Addr
 	return n.Native(h, logs)
 }
 
-// eachVault reads the logs of a block for one vault after the other, and adds them to those that were read before, in
-// their order in the block.
+// eachVault reads the logs of a block for one vault after the other, and adds them to those that were read before.
 func (n *Node) eachVault(
 	ctx context.Context, h *Header, vaults []common.Address, logs []*event.Log,
 ) ([]*event.Log, error) {
@@ -238,7 +236,7 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 	return nil
 }
 
-// same reports whether two logs are equal, ignoring the transaction index if one of the nodes did not return it.
+// same reports whether two logs are equal, ignoring a transaction index that one of the nodes did not return.
 func same(a, b *event.Log) bool {
 	if a.TxIndex == b.TxIndex {
 		return proto.Equal(a, b)
@@ -248,7 +246,6 @@ func same(a, b *event.Log) bool {
 	return (a.TxIndex == 0 || b.TxIndex == 0) && proto.Equal(twin, b)
 }
 
-// awaitBlock reads a block, and waits a moment for it if the endpoint does not have it yet.
 func (p *Pool) awaitBlock(ctx context.Context, n *Node, number uint64) (*Header, error) {
 	for until := p.clock.now().Add(agreementPatience); ; {
 		h, err := n.ByNumber(ctx, number)

@@ -19,14 +19,13 @@ import (
 // maxTopics is the maximum number of topics of an EVM log.
 const maxTopics = 4
 
-// mostRemoved is the maximum number of logs that a response may report as removed. Nodes report hardly any, and such a
-// log may have no other member, so that it takes much more memory than its text.
+// mostRemoved is the maximum number of logs that a response may report as removed: such a log may have no other member,
+// so that it takes much more memory than its text.
 const mostRemoved = 10_000
 
 // noTime stands for the block time of a log whose node does not return it.
 const noTime = math.MaxUint64
 
-// answer is a decoded response to eth_getLogs.
 type answer struct {
 	logs  []*event.Log // in the order of the chain, without duplicates
 	bytes int          // size of the response
@@ -38,10 +37,8 @@ type answer struct {
 	null    bool // instead of a list
 }
 
-// decodeLogs decodes the result of eth_getLogs. Members may come in any order and unknown ones are skipped; required
-// ones must be present and well-formed. null is an empty list, as some nodes write it. The logs do not reference the
-// result. Their memory is allocated in slabs: half a million small allocations a second are most of the cost of a
-// generic decoder.
+// decodeLogs decodes the result of eth_getLogs; null is an empty list. The logs do not reference the result. Their
+// memory is allocated in slabs: half a million small allocations a second are most of the cost of a generic decoder.
 func decodeLogs(result []byte) (*answer, error) {
 	return decodeInto(result, func(d *decoder, a *answer) error {
 		if a.null = none(result); a.null {
@@ -77,7 +74,6 @@ func decodeReceipt(result []byte) (*answer, error) {
 	})
 }
 
-// decodeInto makes an answer from a result.
 func decodeInto(result []byte, decode func(*decoder, *answer) error) (*answer, error) {
 	a := &answer{bytes: len(result)}
 	if n := len(result) / typicalLog; n > 0 {
@@ -89,7 +85,6 @@ func decodeInto(result []byte, decode func(*decoder, *answer) error) (*answer, e
 	return a, a.order()
 }
 
-// receipt decodes the logs of a receipt and adds them to an answer.
 func (d *decoder) receipt(text []byte, a *answer) error {
 	var logs []byte
 	err := object(text, "a receipt", func(name, value []byte) error {
@@ -113,7 +108,6 @@ func (d *decoder) receipt(text []byte, a *answer) error {
 	return d.logsIn(logs, a)
 }
 
-// logsIn decodes a list of logs and adds them to an answer.
 func (d *decoder) logsIn(text []byte, a *answer) error {
 	return list(text, "a list of logs", func(text *jx.Decoder) error {
 		l, state, err := d.log(text)
@@ -138,13 +132,11 @@ func (d *decoder) logsIn(text []byte, a *answer) error {
 	})
 }
 
-// byPlace compares logs by their position in the chain.
 func byPlace(a, b *event.Log) int {
 	return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.LogIndex, b.LogIndex))
 }
 
-// order sorts the logs by their position in the chain and removes duplicates. Two different logs at one position are an
-// error.
+// order sorts the logs and removes duplicates. Two different logs at one position are an error.
 func (a *answer) order() error {
 	if !a.disordered {
 		return nil
@@ -167,7 +159,6 @@ func (a *answer) order() error {
 // typicalLog is roughly the smallest size of a log in JSON, in bytes.
 const typicalLog = 550
 
-// Sizes of slabs.
 const (
 	slabLogs   = 128
 	slabTopics = 512
@@ -201,7 +192,6 @@ const (
 	atRemoved   = 9
 )
 
-// member reads a member of a log.
 func (d *decoder) member(l *event.Log, name string, value []byte) (err error) {
 	switch name {
 	case "address":
@@ -239,7 +229,6 @@ const (
 	removed          // no longer in a block of the node's chain
 )
 
-// log decodes a log.
 func (d *decoder) log(text *jx.Decoder) (*event.Log, logState, error) {
 	var values [len(logMembers)][]byte
 	err := members(text, "a log", func(name, value []byte) error {
@@ -287,8 +276,7 @@ func (d *decoder) log(text *jx.Decoder) (*event.Log, logState, error) {
 	return l, mined, nil
 }
 
-// timeOf reads the time of a log, which is optional because the header of the block has it too. A zero, or anything
-// that is not a number of seconds, counts as missing.
+// timeOf reads the time of a log. A zero, or anything that is not a number of seconds, counts as missing.
 func timeOf(value []byte) uint64 {
 	if n, err := quantity(value); err == nil && n > 0 && n <= maxSeconds {
 		return n
@@ -338,7 +326,6 @@ func (d *decoder) topicList(value []byte) ([][]byte, error) {
 	return topics, err
 }
 
-// data decodes the data of a log.
 func (d *decoder) data(l *event.Log, value []byte) error {
 	hexed, err := digits(value)
 	if err != nil || len(hexed) == 0 {
@@ -363,8 +350,7 @@ func (d *decoder) room(size int) []byte {
 	return room
 }
 
-// decodeHeader decodes the result of eth_getBlockBy…; it returns nil for null. Only block 0 may lack a parent and a
-// time. A header without a bloom, as on some chains, has NoBloom set.
+// decodeHeader decodes the result of eth_getBlockBy…; nil for null. Only block 0 may lack a parent and a time.
 func decodeHeader(result []byte) (*Header, error) {
 	if none(result) {
 		return nil, nil
@@ -417,7 +403,6 @@ func (h *Header) bloom(value []byte) error {
 	return fixed(h.Bloom[:], value)
 }
 
-// decodeBytes decodes a result that is a byte string.
 func decodeBytes(result []byte) ([]byte, error) {
 	if none(result) {
 		return nil, otherThan(result, "a string")

@@ -14,11 +14,9 @@
 // when it refuses and rise slowly with success. Each provider describes its limits in its own words; refusalOf
 // interprets them.
 //
-// Members of a response that are not needed may be missing. A value with a single possible meaning is accepted in any
-// form, and any other is rejected with the name of its field. A response is untrusted JSON: its envelope is opened
-// without building anything (jsonrpc, json), and its logs are decoded from slices of it (decode), since encoding/json
-// would take most of the time of a backfill. Both bound the size of a response. Every call is counted (Bill), because
-// providers sell them.
+// A value with a single possible meaning is accepted in any form, and any other is rejected with the name of its field.
+// A response is untrusted JSON: its size is bounded, its envelope is opened without building anything (jsonrpc, json),
+// and its logs are decoded from slices of it (decode), since encoding/json would take most of the time of a backfill.
 //
 // If a response cannot be trusted, the type of the error says why: RefusedError if a retry is of no use, UnprovenError
 // if the response does not contain all logs of a block, ErrDisagree if two endpoints contradict each other. A URL may

@@ -24,8 +24,7 @@ type Survey struct {
 	DatesLogs *bool
 }
 
-// Survey divides the blocks from to to into parts and reads one range from the middle of each. There is at least one
-// part and at most one per block. progress is called before each with the number of parts done.
+// Survey divides the blocks from to to into 1 or more parts and reads one range from the middle of each.
 func (r *Reader) Survey(ctx context.Context, n *Node, from, to uint64, parts int,
 	progress func(done, of uint64)) (*Survey, error) {
 	s := &Survey{}
@@ -49,7 +48,7 @@ func (r *Reader) Survey(ctx context.Context, n *Node, from, to uint64, parts int
 	return s, nil
 }
 
-// surveyAt reads one range as a backfill does, and returns false if a shorter one must be read.
+// surveyAt reads one range, and returns false if a shorter one must be read.
 func (r *Reader) surveyAt(ctx context.Context, n *Node, from uint64, at *Stratum, s *Survey) (taken bool, err error) {
 	to := min(at.To, from+n.limits.next(r.most)-1)
 	asked := to - from + 1
@@ -77,7 +76,6 @@ func (r *Reader) surveyAt(ctx context.Context, n *Node, from uint64, at *Stratum
 	return true, nil
 }
 
-// widthOf estimates how many blocks a range of a stratum has.
 func (r *Reader) widthOf(n *Node, s *Stratum) float64 {
 	l := n.limits
 	l.mu.Lock()

@@ -22,11 +22,11 @@ type call struct {
 	method string
 	params []any
 	most   int // bytes of the response, 0 for maxAnswer; over a WebSocket it is always maxAnswer
-	// optional: blocks and logs can be read from the node without this call. Some nodes and relays fail at a single
-	// method; such a node must not lose its turn or its vote. A node that is really down fails at the next other call.
+	// optional: blocks and logs can be read without this call, at which some nodes fail. A failure does not count against
+	// the node: one that is really down fails at the next other call.
 	optional bool
-	// vital: every working node responds to this call with a result, so an error counts as a failure, too. An expired
-	// key or a load balancer without nodes may show only by an error in each response.
+	// vital: every working node responds with a result, so an error is a failure of the node. An expired key or a load
+	// balancer without nodes may show only by an error in each response.
 	vital bool
 }
 
@@ -36,8 +36,7 @@ var (
 	errUnusable = errors.New("the result is unusable")
 	// ErrNoBlock means that the node does not have the requested block.
 	ErrNoBlock = errors.New("the node does not have this block")
-	// ErrNoReceipts means that a node does not have the receipts of a block, or does not offer eth_getBlockReceipts at
-	// all.
+	// ErrNoReceipts means that a node does not have the receipts of a block, or not the method.
 	ErrNoReceipts = errors.New("the node does not give the receipts of the block")
 )
 
@@ -45,9 +44,8 @@ var (
 func missing(err error) bool { return errors.Is(err, ErrNoBlock) || errors.Is(err, ErrNoReceipts) }
 
 // asked makes a call and returns its result as decode reads it from the bytes: one JSON value, whose content was not
-// checked. If the node returns an error, errors.As finds an *rpcError; for an HTTP error it finds an *httpError; for a
-// rate limit it finds a *limitedError and neither of these. A response that is too long is errAnswerTooLong, and a
-// result that decode rejects is errUnusable.
+// checked. Its error contains an *rpcError, an *httpError or a *limitedError; errAnswerTooLong; or errUnusable for a
+// result that decode rejects.
 func asked[T any](ctx context.Context, n *Node, c call, decode func([]byte) (T, error)) (result T, err error) {
 	err = n.request(ctx, c, [][]any{c.params}, func(_ int, raw []byte) (err error) {
 		result, err = decode(raw)
@@ -56,7 +54,6 @@ func asked[T any](ctx context.Context, n *Node, c call, decode func([]byte) (T, 
 	return result, err
 }
 
-// exchange makes a call and returns the bytes of its result.
 func (n *Node) exchange(ctx context.Context, c call) ([]byte, error) {
 	return asked(ctx, n, c, func(raw []byte) ([]byte, error) { return raw, nil })
 }
@@ -64,8 +61,8 @@ func (n *Node) exchange(ctx context.Context, c call) ([]byte, error) {
 // triesAtOnce is how many times a call is made if the endpoint limits it for a short time.
 const triesAtOnce = 3
 
-// request makes one call like c, or a batch of them, with each of params as soon as the endpoint accepts calls. It
-// passes the results to read, and updates the endpoint's health from the outcome.
+// request makes one call like c, or a batch of them, with each of params as soon as the endpoint accepts calls, and
+// passes the results to read.
 func (n *Node) request(ctx context.Context, c call, params [][]any, read func(i int, result []byte) error) error {
 	for try := 1; ; try++ {
 		err := n.health.admit(ctx, len(params))
@@ -141,7 +138,7 @@ func (n *Node) blame(ctx context.Context, method string, err error) error {
 	return fmt.Errorf("%s at %s: %w", method, n.Name, err)
 }
 
-// plain converts the error responses that go-ethereum's WebSocket client returns to the type of those over HTTP.
+// plain converts the errors of go-ethereum's WebSocket client to the type of those over HTTP.
 func plain(err error) error {
 	answer, is := errors.AsType[ethrpc.Error](err)
 	if !is {

@@ -19,8 +19,8 @@ var (
 )
 
 const (
-	// namedHeadHolds is how long a node that named its head as final is not trusted. Several backends may serve one
-	// URL: the head that one of them names as final looks like a final block if another one returned a newer head.
+	// namedHeadHolds is how long a node that named its head as final is not trusted: the head that one of several backends
+	// names looks like a final block if another one returned a newer head.
 	namedHeadHolds = 10 * time.Minute
 	// namedAboveHolds is how long a node that named a block above its head is not trusted.
 	namedAboveHolds = 20 * time.Second
@@ -28,13 +28,9 @@ const (
 	namedHeadAgain = 10 * time.Second
 )
 
-// finalized returns the block that the node calls final. NamesNoFinal recognises the error of a node that names no
-// final block.
-//
-// A node that fails at this call can still return blocks and logs, so the failure does not count against the node: only
-// this call is suspended, for 1 s after the first failure, doubling to 1 min. Until then finalized returns the last
-// error without a call, so that a node that times out or limits the whole endpoint here still serves other calls. One
-// that named its head is not called for a while either (finalBelow).
+// finalized returns the block that the node calls final. A failure does not count against the node, which may still
+// return blocks and logs: only this call is suspended, for 1 s after the first failure, doubling to 1 min. Until then
+// finalized returns the last error. NamesNoFinal recognises the error of a node that names no final block.
 func (n *Node) finalized(ctx context.Context) (*Header, error) {
 	if f := n.health.look(); f.finality.until.After(n.health.now()) {
 		return nil, f.finality.err
@@ -50,7 +46,6 @@ func (n *Node) finalized(ctx context.Context) (*Header, error) {
 	return h, err
 }
 
-// finalBelow returns the block that the node names as final if it is below tip, its recent head.
 func (n *Node) finalBelow(ctx context.Context, tip *Header) (*Header, error) {
 	now, f := n.health.now(), n.health.look()
 	final, err := n.finalized(ctx)
@@ -103,7 +98,6 @@ func (n *Node) finalUpTo(ctx context.Context, tip *Header) (*Header, error) {
 	return tip, nil
 }
 
-// Finality is the rule by which blocks become final.
 type Finality struct {
 	// Depth: the block with number head - Depth is final. 0 means the node's finalized tag.
 	Depth uint64
@@ -111,11 +105,8 @@ type Finality struct {
 	Instant bool
 }
 
-// Below returns the block that is Depth below another one.
 func (f Finality) Below(number uint64) uint64 { return number - min(number, f.Depth) }
 
-// At returns the block that is final at one endpoint whose head is tip. NamesNone recognises the error of an endpoint
-// that names none.
 func (f Finality) At(ctx context.Context, n *Node, tip *Header) (*Header, error) {
 	switch {
 	case f.Depth == 0 && f.Instant:
@@ -129,8 +120,7 @@ func (f Finality) At(ctx context.Context, n *Node, tip *Header) (*Header, error)
 	return n.ByNumber(ctx, f.Below(tip.Number))
 }
 
-// NamesNone reports whether an error of Finality.At means that the endpoint names no final block, rather than that it
-// failed.
+// NamesNone reports whether an error of Finality.At means that the endpoint names no final block at the moment.
 func NamesNone(err error) bool { return errors.Is(err, ErrHeadMoved) || NamesNoFinal(err) }
 
 // NamesNoFinal reports whether a node has no finalized block, names its head as final, or does not know the tag, which

@@ -36,13 +36,11 @@ func HeaderOf(b *event.Block) *Header {
 		Time: b.GetTime()}
 }
 
-// maxHeader is the maximum size of the response with one header, in bytes. A header comes with the hashes of its
-// transactions, of which this holds 120,000. Many headers are requested at once, so their responses must be smaller
-// than maxAnswer to fit into memory together.
+// maxHeader is the maximum size of the response with one header, which contains the hashes of 120,000 transactions.
+// Many headers are requested at once, so their responses must fit into memory together.
 const maxHeader = 8 << 20
 
-// read makes a call for the block that its first parameter names: a number, "latest", "finalized" or a hash. It accepts
-// the node's hash unchecked, because chains differ in what they hash.
+// read makes a call for the block that its first parameter names: a number, "latest", "finalized" or a hash.
 func (n *Node) read(ctx context.Context, c call) (*Header, error) {
 	c.most = maxHeader
 	return asked(ctx, n, c, func(result []byte) (*Header, error) { return n.headerAt(result, c.params[0]) })
@@ -53,7 +51,7 @@ func (n *Node) latest(ctx context.Context) (*Header, error) {
 }
 
 // Latest returns the newest block, and lets the pool compare it with other endpoints to find those that lag. A head far
-// above those of other endpoints is an error unless the node proves that it has such blocks.
+// above theirs is an error unless the node proves that it has such blocks.
 func (n *Node) Latest(ctx context.Context) (*Header, error) {
 	h, err := n.latest(ctx)
 	if err != nil {
@@ -70,8 +68,8 @@ func (n *Node) ByNumber(ctx context.Context, number uint64) (*Header, error) {
 	return n.read(ctx, call{method: "eth_getBlockByNumber", params: []any{hexutil.Uint64(number), false}})
 }
 
-// ByHash returns the block with a hash and a number, which need not be in the node's current chain. A node that returns
-// the hash with another number does not have this block: only the fields of a sealed header prove its number.
+// ByHash returns the block with a hash and a number, which need not be in the node's current chain. With another number
+// the node does not have this block: only the fields of a sealed header prove its number.
 func (n *Node) ByHash(ctx context.Context, hash common.Hash, number uint64) (*Header, error) {
 	h, err := n.read(ctx, call{method: "eth_getBlockByHash", params: []any{hash, false}})
 	if err == nil && h.Number != number {
@@ -81,8 +79,7 @@ func (n *Node) ByHash(ctx context.Context, hash common.Hash, number uint64) (*He
 	return h, err
 }
 
-// headerAt decodes the header in a response about one block, which must be the requested one. It returns ErrNoBlock for
-// null.
+// headerAt decodes the header of the requested block. It returns ErrNoBlock for null.
 func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 	h, err := decodeHeader(result)
 	if err == nil && h == nil {
@@ -129,7 +126,7 @@ func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) 
 	return chain, nil
 }
 
-// headers reads the headers of blocks by their numbers or hashes, in batches, and returns them in this order.
+// headers reads the headers of blocks by their numbers or hashes, in this order.
 func (n *Node) headers(ctx context.Context, method string, which []any) ([]*Header, error) {
 	headers, params := make([]*Header, len(which)), make([][]any, len(which))
 	for i := range which {
@@ -145,9 +142,9 @@ func (n *Node) headers(ctx context.Context, method string, which []any) ([]*Head
 // passesAtMost is how many blocks below the end passes follows a chain.
 const passesAtMost = 64
 
-// passes reports whether the chain that ends with end goes through h, a block at most passesAtMost below end. It
-// follows the parent hashes: several backends may serve one URL, and the one that returned h may have it at its height
-// although it is no longer in the chain of end.
+// passes reports whether the chain that ends with end goes through h, a block at most passesAtMost below end, by the
+// parent hashes: of several backends behind a URL, the one that returned h may have it at its height although it is no
+// longer in the chain of end.
 func (n *Node) passes(ctx context.Context, end, h *Header) (bool, error) {
 	if end.Number-h.Number > passesAtMost {
 		return false, nil
@@ -171,9 +168,7 @@ func (n *Node) passes(ctx context.Context, end, h *Header) (bool, error) {
 // fork.
 
 // Accepted notes the header of a block that was appended to the log, by which later headers of all endpoints are
-// judged: if its fields hash to its hash, theirs must, too. Other headers reveal nothing about the chain's rule,
-// because anybody can make up a header whose fields hash to its hash. Do not call it on a chain whose headers prove
-// nothing.
+// judged: if its fields hash to its hash, theirs must, too. Do not call it on a chain whose headers prove nothing.
 func (p *Pool) Accepted(h *Header) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

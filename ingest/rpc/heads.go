@@ -16,10 +16,8 @@ func (h *Header) farAbove(other *Header) bool {
 }
 
 // sawHead notes the head of an endpoint. A head far above that of another endpoint would make the other one lag, and so
-// take away its turn and its vote on reorganisations. Since any number is easily claimed, such a head counts only if
-// its endpoint also has the block, and a block that the other one lacks. Only such heads are compared: a head that
-// merely claims a high number must not hide one that is far above. The error means that the endpoint does not have the
-// block that it names.
+// take away its turn and its vote on reorganisations. Any number is easily claimed, so such a head counts only if its
+// endpoint also has the block, and a block that the other one lacks; otherwise that is the error.
 func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 	var best *Header
 	since := p.clock.now().Add(-headHolds)
@@ -51,8 +49,8 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 	return nil
 }
 
-// provesHead checks that the node has the block below its head, by hash, and the block with the number lacked, which
-// other endpoints lack. It returns nil if the node has both, and ErrNoBlock if it does not.
+// provesHead returns nil if the node has the block below its head, by hash, and the block with the number lacked, which
+// other endpoints lack, and ErrNoBlock if it does not.
 func (n *Node) provesHead(ctx context.Context, head *Header, lacked uint64) error {
 	below, err := n.ByHash(ctx, head.Parent, head.Number-1)
 	if err == nil && below.Time > head.Time {
@@ -83,8 +81,8 @@ func (n *Node) doubt(err error) error {
 	return err
 }
 
-// backedHead returns an earlier head of the node if the node backs it. Otherwise, since blocks of the earlier head may
-// have been reorganised, it returns the current head if the node backs that, or nil.
+// backedHead returns an earlier head of the node if the node backs it. Otherwise, since its blocks may have been
+// reorganised, it returns the current head if the node backs that, or nil.
 func (n *Node) backedHead(ctx context.Context, head *Header, lacked uint64) *Header {
 	if n.backs(ctx, head, lacked) == nil {
 		return head

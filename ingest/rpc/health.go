@@ -37,8 +37,7 @@ const (
 	firstLimitPause = 250 * time.Millisecond
 	lastLimitPause  = 30 * time.Second
 	longestPause    = 5 * time.Minute // even if Retry-After is longer; if it is shorter, firstLimitPause
-	// An endpoint that is silent only at eth_getLogs is called again less and less often, because each timeout takes as
-	// long as callTimeout, while the receipts serve.
+	// The longest pause of eth_getLogs at an endpoint that is silent only there, because each timeout takes callTimeout.
 	longestSilence = 10 * time.Minute
 	// shortPause is the longest pause that is waited for; during a longer one another endpoint is used.
 	shortPause = 2 * time.Second
@@ -68,7 +67,6 @@ const (
 	wrong         // serves another chain
 )
 
-// rest is a pause after faults, twice as long after each one.
 type rest struct {
 	faults int       // since the last success
 	since  time.Time // when the first of them occurred
@@ -76,7 +74,8 @@ type rest struct {
 	err    error     // the last fault
 }
 
-// begin notes a fault and begins the pause, which is first after the first fault, then 2 first, and so on up to last.
+// begin notes a fault and begins the pause: first after the first fault, twice as long after each further one, up to
+// last.
 func (r *rest) begin(at time.Time, first, last time.Duration, err error) {
 	if r.faults == 0 {
 		r.since = at
@@ -85,7 +84,6 @@ func (r *rest) begin(at time.Time, first, last time.Duration, err error) {
 	r.until, r.err = at.Add(min(first<<min(r.faults-1, 20), last)), err
 }
 
-// health is what the responses of one endpoint show about it, and the rate at which it is called.
 type health struct {
 	clock
 	limit *rate.Limiter
@@ -94,7 +92,6 @@ type health struct {
 	facts
 }
 
-// facts are the state of an endpoint, and its newest head.
 type facts struct {
 	answered   bool      // at least once
 	down       bool      // no response since the last failure
@@ -127,7 +124,6 @@ func (h *health) look() facts {
 	return h.facts
 }
 
-// set changes the facts under their lock.
 func (h *health) set(change func(*health)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +139,6 @@ func newHealth(e Endpoint, c clock) *health {
 	return h
 }
 
-// limitedError means that the endpoint is rate-limited.
 type limitedError struct {
 	until time.Time
 	cause string
@@ -180,7 +175,7 @@ func (h *health) admit(ctx context.Context, questions int) error {
 	return nil
 }
 
-// end updates the health from an exchange with calls like c that began at began. It turns a rate limit into a
+// end updates the health from an exchange with calls like c that began at began. It returns a rate limit as a
 // *limitedError, so that callers do not mistake it for a call that requests too much.
 func (h *health) end(ctx context.Context, c call, began time.Time, err error) error {
 	h.mu.Lock()
@@ -251,8 +246,7 @@ func (h *health) slow(began, now time.Time, pause time.Duration, err error) erro
 	return &limitedError{h.limits.until, h.lastError, true}
 }
 
-// readRange notes the outcome of a job of a backfill: whether the endpoint returned something, and then failed. What it
-// lacks, or returns wrong, may be only the history.
+// readRange notes the outcome of a job of a backfill: whether the endpoint returned something, and then failed.
 func (h *health) readRange(ctx context.Context, some bool, err error) {
 	if some && !h.look().ranges.until.After(h.now()) { // otherwise another job failed while this one was in flight
 		h.resume(&h.ranges)
@@ -262,8 +256,8 @@ func (h *health) readRange(ctx context.Context, some bool, err error) {
 	}
 }
 
-// suspend begins a pause of calls that rest by themselves. A fault during it does not prolong it, because another of
-// these calls failed at the same time. During a rate limit it begins at its end: other calls are due by then, too.
+// suspend begins a pause of calls that rest by themselves, unless another of them failed during it. During a rate limit
+// it begins at its end: other calls are due by then, too.
 func (h *health) suspend(calls *rest, first, last time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -279,7 +273,6 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// resume ends the pause of such calls.
 func (h *health) resume(calls *rest) { h.set(func(*health) { *calls = rest{} }) }
 
 // silent reports whether eth_getLogs rests after a timeout.
@@ -295,7 +288,7 @@ func answers(err error) bool {
 		http.StatusUnprocessableEntity}, status.Status)
 }
 
-// limitOf reports whether an error is a rate limit, and its duration; 0 if the endpoint does not name one.
+// limitOf reports whether an error is a rate limit, and how long it lasts; 0 if the endpoint does not say.
 func limitOf(err error) (time.Duration, bool) {
 	status, is := errors.AsType[*httpError](err)
 	if is && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusServiceUnavailable &&
@@ -340,14 +333,12 @@ func (f *facts) stateAt(now time.Time) (state, time.Time) {
 	return usable, time.Time{}
 }
 
-// stateNames are the states as the status shows them.
 var stateNames = [...]string{
 	usable: registry.EndpointUp, lagging: registry.EndpointLagging, limited: registry.EndpointLimited,
 	failed: registry.EndpointDown,
 	wrong:  registry.EndpointWrong,
 }
 
-// is reports whether the endpoint is in a state.
 func (h *health) is(want state) bool {
 	s, _ := h.state()
 	return s == want
@@ -377,7 +368,6 @@ func (h *health) sawHead(head, best *Header) {
 	}
 }
 
-// status returns the health for the status page.
 func (h *health) status(name string) registry.EndpointStatus {
 	f, now := h.look(), h.now()
 	s, _ := f.stateAt(now)
@@ -411,8 +401,8 @@ func (h *health) status(name string) registry.EndpointStatus {
 	return st
 }
 
-// Backoff is the pause after an error: 250 ms doubling to 15 s, each shortened
-// by up to a half at random, so that two writers do not stay in step. The zero value begins with the shortest pause.
+// Backoff is the pause after an error: 250 ms doubling to 15 s, each shortened by up to a half at random, so that two
+// writers do not stay in step.
 type Backoff struct{ next time.Duration }
 
 const (
@@ -423,10 +413,8 @@ const (
 // Reset starts over with the shortest pause; call it after a success.
 func (b *Backoff) Reset() { b.next = 0 }
 
-// Sleep waits for the next pause. If ctx ends first, it returns the error of ctx.
 func (b *Backoff) Sleep(ctx context.Context) error { return Sleep(ctx, b.Pause()) }
 
-// Pause returns the next pause.
 func (b *Backoff) Pause() time.Duration {
 	half := cmp.Or(b.next, firstPause) / 2
 	b.next = min(4*half, lastPause)

@@ -28,7 +28,6 @@ func Refused(err error) bool {
 	return refused
 }
 
-// identity is the chain that an endpoint serves.
 type identity struct {
 	chainID uint64
 	genesis common.Hash
@@ -49,12 +48,11 @@ func (n *Node) identity(ctx context.Context) (identity, error) {
 	return identity{id, zero.Hash}, nil
 }
 
-// checkWithin is how long, at the start, the other endpoints may take after the first one has responded. One that takes
-// longer counts as failed, so that its timeout does not delay the start.
+// checkWithin is how long, at the start, the other endpoints may take after the first one has responded.
 const checkWithin = 3 * time.Second
 
 // checkAll reads once from all endpoints which chain they serve, and fails if one of them serves the wrong one. An
-// endpoint that does not respond soon after the others is judged when it does.
+// endpoint that does not respond in time counts as failed.
 func (p *Pool) checkAll(ctx context.Context) error {
 	if p.checked.Load() {
 		return nil
@@ -131,7 +129,6 @@ func (p *Pool) judge(n *Node, id identity, fault error) error {
 	return nil
 }
 
-// identified verifies the chain of an endpoint if it is not known, as after a failure.
 func (p *Pool) identified(ctx context.Context, n *Node) error {
 	if !n.health.look().identified.IsZero() {
 		return nil

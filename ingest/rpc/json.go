@@ -14,9 +14,9 @@ import (
 	"github.com/navlog/navlog/schemas/printable"
 )
 
-// JSON is read without building anything: values are slices of the text, as they are written in it, and the functions
-// below read them. A value that is not read is only checked, so that a response of many megabytes costs little more
-// than its transfer. Errors are errTruncated and errNotJSON, or name a value of the wrong type.
+// JSON is read without building anything: values are slices of the text. A value that is not read is only checked, so
+// that a response of many megabytes costs little more than its transfer. Errors are errTruncated and errNotJSON, or
+// name a value of the wrong type.
 
 // object reads text that is one object, and calls one with each of its members.
 func object(text []byte, expected string, one func(name, value []byte) error) error {
@@ -27,8 +27,8 @@ func object(text []byte, expected string, one func(name, value []byte) error) er
 	return end(d)
 }
 
-// mostMembers is the maximum number of members of an object. No object that is read has a tenth of it; without a bound,
-// one of many megabytes with millions of members would take minutes and a gigabyte.
+// mostMembers is ten times the members of any object that is read. Without it, one with millions of them would take
+// minutes.
 const mostMembers = 1000
 
 // members reads the next value, an object, and calls one with each of its members.
@@ -104,8 +104,7 @@ func unexpected(d *jx.Decoder, expected string) error {
 	return otherThan(value, expected)
 }
 
-// malformed returns the fault of a text from an error of its decoder, which is wrapped once for each level of the text.
-// For a text that ends right after a colon it is errNotJSON.
+// malformed returns the fault of a text from an error of its decoder.
 func malformed(err error) error {
 	switch {
 	case err == nil:
@@ -131,7 +130,6 @@ func otherThan(value []byte, expected string) error {
 	return fmt.Errorf("it is %s and not %s", printable.Text(string(value[:min(len(value), 60)]), 60), expected)
 }
 
-// text returns the contents of a string. The strings that are needed contain escapes only in contrived responses.
 func text(value []byte) ([]byte, error) {
 	if value[0] != '"' {
 		return nil, otherThan(value, "a string")
@@ -185,7 +183,6 @@ func index(value []byte) (uint32, error) {
 	return uint32(n), err
 }
 
-// prefixed reports whether a text begins with 0x.
 func prefixed(text []byte) bool { return len(text) >= 2 && text[0] == '0' && text[1]|0x20 == 'x' }
 
 // digits returns the hexadecimal digits of any number of bytes; null, "" and "0x" are no bytes. Some nodes omit the 0x,

@@ -17,7 +17,6 @@ import (
 	"github.com/navlog/navlog/schemas/printable"
 )
 
-// rpcError is an error response of a node, over either transport.
 type rpcError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -47,7 +46,6 @@ func says(err error, wording *regexp.Regexp) bool {
 	return is && wording.MatchString(answer.words())
 }
 
-// hasCode reports whether the node itself returned the error, with one of these codes.
 func hasCode(err error, codes ...int) bool {
 	answer, is := errors.AsType[*rpcError](err)
 	return is && slices.Contains(codes, answer.Code)
@@ -63,7 +61,6 @@ const (
 	prunedHistory      = 4444 // for history that EIP-4444 lets a node drop, as go-ethereum and others return it
 )
 
-// question is a JSON-RPC request.
 type question struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -71,7 +68,6 @@ type question struct {
 	Params  []any           `json:"params"` // never null, which some nodes reject
 }
 
-// ask makes one call or a batch of them, and returns the results in their order.
 func (t *transport) ask(ctx context.Context, method string, params [][]any, most int) ([][]byte, error) {
 	questions, place := make([]question, len(params)), make(map[string]int, len(params))
 	for i, p := range params {
@@ -94,7 +90,6 @@ func (t *transport) ask(ctx context.Context, method string, params [][]any, most
 	return results, quoting(err, body)
 }
 
-// resultOf finds the result in the response to a single call.
 func resultOf(body, id []byte) ([]byte, error) {
 	e, err := openEnvelope(body)
 	if err != nil {
@@ -103,8 +98,7 @@ func resultOf(body, id []byte) ([]byte, error) {
 	return e.about(id)
 }
 
-// resultsOf finds the results in the response to a batch. place maps the id of each call to its index. The results may
-// come in any order, and one may come more than once.
+// resultsOf finds the results in the response to a batch, in any order. place maps the id of each call to its index.
 func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
 	answers, list, err := openBatch(body, 2*len(place))
 	switch {
@@ -150,7 +144,6 @@ func quoting(err error, body []byte) error {
 	return err
 }
 
-// excerpt returns the beginning of a body on one line.
 func excerpt(body []byte) string {
 	return printable.Text(strings.Join(strings.Fields(string(body[:min(len(body), 1000)])), " "), 200)
 }
@@ -171,7 +164,6 @@ type envelope struct {
 	id, result, fault []byte // nil if the member is missing
 }
 
-// openEnvelope finds the parts of the single response in a body.
 func openEnvelope(body []byte) (envelope, error) {
 	d := jx.DecodeBytes(body)
 	e, err := readEnvelope(d)
@@ -182,8 +174,8 @@ func openEnvelope(body []byte) (envelope, error) {
 }
 
 // openBatch finds the parts of the responses, at most most, in the body of a batch. A node that rejects the whole batch
-// returns a single response: then isList is false. Without a maximum, a body of empty objects would take a hundred
-// times its size.
+// returns a single response: then isList is false. Without the maximum, empty objects would take a hundred times their
+// size.
 func openBatch(body []byte, most int) (all []envelope, isList bool, err error) {
 	if jx.Raw(body).Type() != jx.Array {
 		one, err := openEnvelope(body)
@@ -200,7 +192,6 @@ func openBatch(body []byte, most int) (all []envelope, isList bool, err error) {
 	return all, true, err
 }
 
-// readEnvelope reads the members of the next response.
 func readEnvelope(d *jx.Decoder) (e envelope, err error) {
 	if d.Next() != jx.Object {
 		if _, err = next(d); err == nil {
@@ -236,8 +227,7 @@ func (e envelope) about(id []byte) ([]byte, error) {
 	return e.result, nil
 }
 
-// question returns the id of a response in the form in which its call has it. Some nodes write it as a string, or with
-// a fraction.
+// question returns the id of a response as its call has it. Some nodes write it as a string, or with a fraction.
 func (e envelope) question() []byte {
 	id := e.id
 	if len(id) >= 2 && id[0] == '"' {
@@ -289,7 +279,6 @@ func faultOf(raw []byte) error {
 	return fault
 }
 
-// codeOf reads the code of an error, a number or a string with a number; 0 if there is none.
 func codeOf(raw []byte) int {
 	f, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<31 {

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// There is no standard for how a node reports that a range is too long: each provider has its own limits (blocks,
-// results, bytes, seconds), codes and messages, and they change. A limit named in the message is used; otherwise the
-// range is halved.
+// There is no standard for how a node reports that a range is too long: each provider has its own limits, codes and
+// messages. A limit named in the message is used; otherwise the range is halved.
 
 // refusal is what the error of a range reveals about the endpoint's limits.
 type refusal struct {
@@ -36,20 +35,19 @@ const (
 	absent
 )
 
-// splits reports whether a shorter range may succeed.
 func (k refusalKind) splits() bool { return k == tooMuch || k == unclear || k == unanswered }
 
 // figure matches the numbers in the messages: 10000, 10,000, 10k.
 const figure = `([0-9][0-9,_']*(?:\.[0-9]+)? ?(?:k|m|thousand|million)?)\b`
 
 var (
-	// A message about the number of calls is not about the size of one. With the words of ofCalls it is always about that,
-	// with those of ofRate if it names no number of blocks or results.
+	// Messages about the number of calls: always with the words of ofCalls, and with those of ofRate if they name no
+	// number of blocks or results.
 	ofCalls = regexp.MustCompile(`too many requests|request rate|rate.?limit|requests? (?:per|/) ?(?:second|minute|day)` +
 		`|per second (?:capacity|limit)|throughput|daily request|request count exceeded|quota`)
 	ofRate = regexp.MustCompile(`\brates?\b|\brps\b|throttl|per (?:second|minute|day)|[0-9] ?/ ?(?:s|sec|second|minute|day)\b` +
 		`|request limit|concurrent requests|capacity|credit|compute unit|slow down`)
-	// A number of results or of blocks, in messages that name one.
+	// Messages that name a number of results or of blocks.
 	ofResults = regexp.MustCompile(`(?:more than|max\w*|limit\w*|cap|exceed\w*|up to|over)\D{0,40}` + figure +
 		`\s*(?:results|logs|log entries|events|records|entries|items)` +
 		`|max(?:imum)? (?:number of )?(?:results|logs)\D{0,25}` + figure)
@@ -92,8 +90,7 @@ var (
 	ofArchive = regexp.MustCompile(`\barchiv(?:e|al)\b[^.0-9]{0,60}\b(?:not (?:available|included|supported|allowed)|require[sd]?|restricted)\b` +
 		`|\brequires? an? archiv(?:e|al)\b`)
 	ofLength = regexp.MustCompile(`range|limit`)
-	// Any other message about too much data.
-	ofLimit = regexp.MustCompile(`range|too (?:large|big|wide|long|many)|larger than|exceed|limit|time(?:d)? ?-?out|deadline|more than|smaller|narrow|reduce`)
+	ofLimit  = regexp.MustCompile(`range|too (?:large|big|wide|long|many)|larger than|exceed|limit|time(?:d)? ?-?out|deadline|more than|smaller|narrow|reduce`)
 )
 
 // refusalOf interprets the error of a call for logs.
@@ -126,8 +123,7 @@ func refusalOf(ctx context.Context, err error) refusal {
 	return refusal{}
 }
 
-// mostWords is how much of a node's error message is read. A message may have megabytes, which a dozen regular
-// expressions would scan.
+// mostWords is how much of a node's error message is read: a dozen regular expressions would scan megabytes.
 const mostWords = 4 << 10
 
 func beginning[T ~string | ~[]byte](text T) string { return string(text[:min(len(text), mostWords)]) }
@@ -166,7 +162,6 @@ func read(answer *rpcError) refusal {
 	return r
 }
 
-// figureOf parses 10000, 10,000 and 10k.
 func figureOf(text string) uint64 {
 	text = strings.NewReplacer(",", "", "_", "", "'", "", " ", "").Replace(text)
 	times := 1.0
@@ -255,8 +250,7 @@ type limits struct {
 }
 
 const (
-	// The first range is short. While the responses are nearly empty, the next one is up to leap times as long, so that
-	// two calls are enough to recognise a sparse history.
+	// The first range is short. While the responses are nearly empty, the next one is up to leap times as long.
 	firstWidth = 8
 	leap       = 64
 	// slow is the response time above which ranges become shorter.
@@ -272,7 +266,6 @@ func newLimits() *limits {
 	}
 }
 
-// next returns the number of blocks for the next range, at most most.
 func (l *limits) next(most uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -283,7 +276,6 @@ func (l *limits) next(most uint64) uint64 {
 	return max(1, width)
 }
 
-// answers reports whether the endpoint returned ranges of logs.
 func (l *limits) answers() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -291,16 +283,15 @@ func (l *limits) answers() bool {
 }
 
 // settled reports whether it is known how wide a range of up to most blocks may be. Until then ranges are read one
-// after the other, so that each can use what the one before it revealed.
+// after the other.
 func (l *limits) settled(most uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.known || l.width >= most
 }
 
-// gave updates the width after a response with this number of logs and bytes. The width moves towards the one whose
-// responses have the target number of bytes and fewer logs than the endpoint returns; once something has bounded it, it
-// at most doubles in a step.
+// gave updates the width after a response with this number of logs and bytes: towards the one whose responses have the
+// target number of bytes and fewer logs than the endpoint returns. Once something has bounded it, it at most doubles.
 func (l *limits) gave(blocks uint64, logs, bytes, target int, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -334,8 +325,8 @@ func (l *limits) ideal(logs, bytes, target int) float64 {
 	return ideal
 }
 
-// refused updates the limits after a refusal of a range of 2 or more blocks, or after a timeout, and returns how many
-// blocks to request instead: fewer.
+// refused updates the limits after a refusal or a timeout of a range of 2 or more blocks, and returns how many to
+// request instead: fewer.
 func (l *limits) refused(blocks uint64, r refusal) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -356,8 +347,7 @@ func (l *limits) refused(blocks uint64, r refusal) uint64 {
 	if r.results > 0 {
 		l.results = r.results
 	}
-	// A limit on the length of a response does not bound later ranges, but a limit on the blocks does, and an unnamed
-	// limit may be one.
+	// A limit on the length of a response does not bound later ranges. An unnamed limit may be one on the blocks.
 	if r.results == 0 && !r.ours || r.blocks > 0 && r.blocks < blocks {
 		fewer = l.ranges.refused(blocks, r.blocks)
 	}
@@ -365,33 +355,30 @@ func (l *limits) refused(blocks uint64, r refusal) uint64 {
 	return max(1, fewer)
 }
 
-// afterTimeout returns how many blocks to request after a timeout: far fewer, since each timeout takes long.
 func afterTimeout(blocks uint64) uint64 { return max(1, blocks/16) }
 
-// cut reports whether a response with this number of logs may have been truncated: the number is the maximum that the
-// endpoint named, or a round one.
+// cut reports whether a response with this number of logs may have been truncated: it is the maximum that the endpoint
+// named, or a round number.
 func (l *limits) cut(logs int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return logs > 0 && (logs == l.results || logs%1000 == 0)
 }
 
-// callsAtOnce returns how many calls a batch may have.
 func (l *limits) callsAtOnce() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int(l.batch.at)
 }
 
-// gaveCalls notes a successful batch, or as many single calls.
 func (l *limits) gaveCalls(calls int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.batch.gave(uint64(calls))
 }
 
-// fewerCalls shortens batches after a refusal of one, to so many calls or, with 0, to half. It returns false if it had
-// a single call.
+// fewerCalls shortens batches after a refusal of one, to so many calls or, with 0, to half. It returns false for a
+// single call.
 func (l *limits) fewerCalls(calls int, named uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

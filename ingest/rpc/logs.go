@@ -12,9 +12,9 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// logs reads the logs that match a filter, from the given addresses or, if there are none, from all, in a response of
-// at most most bytes. It reads them twice if the first response is null: some nodes write an empty list so, and others
-// return it when they fail for a moment.
+// logs reads the logs that match a filter, from the given addresses or, if there are none, from all. It reads them
+// twice if the first response is null: some nodes write an empty list so, and others return it when they fail for a
+// moment.
 func (n *Node) logs(
 	ctx context.Context, most int, filter map[string]any, addresses []common.Address,
 ) (*answer, error) {
@@ -29,7 +29,6 @@ func (n *Node) logs(
 	return a, err
 }
 
-// logsOfRange reads the logs of blocks from to to like logs.
 func (n *Node) logsOfRange(
 	ctx context.Context, most int, from, to uint64, addresses []common.Address,
 ) (*answer, error) {
@@ -47,9 +46,8 @@ func (n *Node) logsOfRange(
 	return a, n.plausible(a.logs, addresses)
 }
 
-// logsByHash reads the logs of one block like logs, by its hash, so that they cannot be another block's. If the node
-// does not respond, this call rests. As a timeout takes 30 s, the first pause is as long: then half of the time is left
-// for other calls, and more later.
+// logsByHash reads the logs of one block by its hash. If the node does not respond, this call rests, at first for as
+// long as a timeout takes, so that half of the time is left for other calls.
 func (n *Node) logsByHash(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	a, err := n.logs(ctx, maxAnswer, map[string]any{"blockHash": h.Hash}, addresses)
 	if err != nil {
@@ -93,7 +91,6 @@ func (n *Node) belong(logs []*event.Log, h *Header) error {
 	return nil
 }
 
-// plausible checks the logs of a response against the request and against each other.
 func (n *Node) plausible(logs []*event.Log, addresses []common.Address) error {
 	for i, l := range logs {
 		if len(addresses) > 0 && !slices.Contains(addresses, common.Address(l.Address)) {

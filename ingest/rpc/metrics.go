@@ -10,7 +10,6 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// callMetrics measure the calls to the nodes; their numbers are in the bills.
 type callMetrics struct {
 	// Labels: endpoint and method.
 	rpcErrors  *prometheus.CounterVec
@@ -60,7 +59,6 @@ func endpointGauge(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("navlog_ingest_endpoint_"+name, help, append([]string{"endpoint"}, labels...), nil)
 }
 
-// Describe implements prometheus.Collector.
 func (p *Pool) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		rpcCalls, rpcBytes, rpcUnits, endpointState, endpointInUse, endpointHead, endpointSubscribe,
@@ -69,7 +67,6 @@ func (p *Pool) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (p *Pool) Collect(to chan<- prometheus.Metric) {
 	for _, n := range p.all {
 		for _, m := range n.spent.Calls() {
@@ -102,9 +99,8 @@ func toFloat(b bool) float64 {
 	return 0
 }
 
-// Bill counts the calls to a node since the process began, by method: providers sell calls, each at the price of its
-// method. A call in a batch counts like a single one, as it does on a provider's bill. Calls that were rate-limited or
-// failed count too, because some providers bill them.
+// Bill counts the calls to a node since the process began, by method. A call in a batch counts like a single one, and
+// so does one that was rate-limited or failed, as on a provider's bill.
 type Bill struct {
 	Prices map[string]uint64 // units per call, by method
 
@@ -112,7 +108,6 @@ type Bill struct {
 	byMethod map[string]*registry.MethodCalls
 }
 
-// Add counts calls.
 func (s *Bill) Add(method string, questions int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +116,6 @@ func (s *Bill) Add(method string, questions int) {
 	m.Units += s.Prices[method] * uint64(questions)
 }
 
-// Received counts the bytes of a response.
 func (s *Bill) Received(method string, bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,7 +30,6 @@ type Node struct {
 	socket   *ethrpc.Client // nil for HTTP, and before the first call
 }
 
-// newNode returns an endpoint with a valid configuration. It does not connect.
 func (p *Pool) newNode(e Endpoint, name string) *Node {
 	n := &Node{pool: p, Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, p.clock),
 		limits: newLimits(), spent: Bill{Prices: e.Prices}}
@@ -78,8 +77,8 @@ func (n *Node) chainID(ctx context.Context) (uint64, error) {
 	return asked(ctx, n, call{method: "eth_chainId", vital: true}, quantity)
 }
 
-// HasCode reports whether there is a contract at an address. Code at the newest block is enough; but a backend that
-// lags has none yet, so its absence counts only at the end of a given block.
+// HasCode reports whether there is a contract at an address. Code at the newest block is enough; its absence counts
+// only at the end of a given block, because a backend that lags has none yet.
 func (n *Node) HasCode(ctx context.Context, address common.Address, at *Header) (bool, error) {
 	const method = "eth_getCode"
 	code, err := asked(ctx, n, call{method: method, params: []any{address, "latest"}}, decodeBytes)

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// A commit of parts without a block costs one header, that of its last block. So it waits for many parts, until one
-	// header does not matter. It does not wait longer than commitEvery: blocks that were read and not committed are
-	// read again after a crash, and a query as of an old block uses the time of the last block that has a record.
+	// A commit of parts without a block costs one header, that of its last block, so it waits for many parts, but not
+	// longer than commitEvery: blocks that were not committed are read again after a crash, and a query as of an old block
+	// uses the time of the last block that has a record.
 	PartsAtOnce = 16
 	commitEvery = 20 * time.Second
 	// CommitBytes is roughly the size of the responses that one commit contains.
 	CommitBytes = 8 << 20
 )
 
-// Pipeline reads ranges of final blocks ahead of their commit. Only the session uses it; its jobs run on their own and
-// touch only their own state.
+// Pipeline reads ranges of final blocks ahead of their commit. Only the session uses it; its jobs touch only their
+// state.
 type Pipeline struct {
 	reader *Reader
 	ctx    context.Context
@@ -50,12 +50,10 @@ func NewPipeline(ctx context.Context, r *Reader, from uint64) *Pipeline {
 	return p
 }
 
-// Serves reports whether the pipeline reads these vaults from block from, and nothing beyond to.
 func (p *Pipeline) Serves(vaults []common.Address, from, to uint64) bool {
 	return p != nil && !p.forked && p.at == from && p.next <= to+1 && slices.Equal(p.reader.vaults, vaults)
 }
 
-// Close cancels the jobs in flight.
 func (p *Pipeline) Close() {
 	if p == nil {
 		return
@@ -64,9 +62,9 @@ func (p *Pipeline) Close() {
 	p.wg.Wait()
 }
 
-// Fill starts jobs for the blocks up to to until the maximum is in flight, and continues jobs that have stopped. n is
-// the endpoint that returned to. Each job goes to the endpoint with the fewest jobs among n and the others that have
-// the blocks. Blocks from recordFrom are recorded, and logs from headersFrom are compared with the headers.
+// Fill starts jobs for the blocks up to to until the maximum is in flight, and continues jobs that have stopped, each
+// at the endpoint with the fewest jobs among n, which returned to, and the others that have the blocks. Blocks from
+// recordFrom are recorded, and logs from headersFrom are compared with the headers.
 func (p *Pipeline) Fill(n *Node, to, recordFrom, headersFrom uint64) {
 	for _, j := range p.jobs {
 		if j.running != nil && j.ended() && p.passOn(n, j) {
@@ -105,7 +103,6 @@ func (p *Pipeline) start(n *Node, j *job) {
 	})
 }
 
-// Parents returns the trace contexts in which the ready parts were read.
 func (p *Pipeline) Parents() (parents []string) {
 	for _, part := range p.ready {
 		parents = telemetry.Parents(parents, part.parent)
@@ -113,8 +110,7 @@ func (p *Pipeline) Parents() (parents []string) {
 	return parents
 }
 
-// deal returns the endpoint for a job: the one with the fewest jobs that has not failed at it. If all have failed, it
-// returns n, whose error counts.
+// deal returns the endpoint for a job: the one with the fewest jobs that has not failed at it; n if all have.
 func (p *Pipeline) deal(n *Node, j *job) *Node {
 	busy := map[*Node]int{}
 	for _, other := range p.jobs {
@@ -147,7 +143,6 @@ func (p *Pipeline) passOn(n *Node, j *job) bool {
 	return slices.ContainsFunc(p.reader.pool.sharing(n, j.to), func(o *Node) bool { return !j.failed[o] })
 }
 
-// ended reports whether the current read of a job has ended.
 func (j *job) ended() bool {
 	select {
 	case <-j.running:
@@ -158,8 +153,8 @@ func (j *job) ended() bool {
 }
 
 // Gather waits for the first job, and moves what the jobs have read without a gap to ready, up to about the size of a
-// commit. If it returns an error, that of the last endpoint that could take the job, the blocks that were read before
-// are ready all the same. A job that is not done continues at the next Fill.
+// commit, also if it returns an error: that of the last endpoint that could take the job. A job that is not done
+// continues at the next Fill.
 func (p *Pipeline) Gather(ctx context.Context, n *Node) (err error) {
 	for waited := false; len(p.jobs) > 0 && p.held < CommitBytes && len(p.ready) < PartsAtOnce; waited = true {
 		j := p.jobs[0]
@@ -190,9 +185,8 @@ func (p *Pipeline) Gather(ctx context.Context, n *Node) (err error) {
 	return nil
 }
 
-// Due reports whether a commit is worthwhile. It is if the header of the last ready block was read, if the parts are
-// large or old enough, if they reach the last block that can be read, which is to, or if they are the first parts,
-// since nothing is known about blocks before the first recorded one.
+// Due reports whether a commit is worthwhile: if the header of the last ready block was read, if the parts are large or
+// old enough, if they reach to, the last block that can be read, or if they are the first ones.
 func (p *Pipeline) Due(to uint64) bool {
 	if len(p.ready) == 0 {
 		return false
@@ -202,16 +196,14 @@ func (p *Pipeline) Due(to uint64) bool {
 		len(p.ready) >= PartsAtOnce || time.Since(p.since) >= commitEvery
 }
 
-// Empty reports whether nothing is ready.
 func (p *Pipeline) Empty() bool { return len(p.ready) == 0 }
 
-// Done reports whether all blocks up to to are committed.
 func (p *Pipeline) Done(to uint64) bool { return p.at > to }
 
 // Seal returns the ready parts as parts that each end with a block: it joins those without a block to the next one that
 // has one. For the last part it reads that block, the only header that a commit of old blocks needs, and compares the
-// logs of this one block with it. Every other endpoint that returned a part must have the last block too, so that all
-// blocks below it are of one chain. If the parts come from more than one chain, all of them must be read again.
+// logs of this block with it. Every other endpoint that returned a part must have the last block too. If the parts come
+// from more than one chain, all of them must be read again.
 func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error) {
 	last := p.ready[len(p.ready)-1]
 	end := last.End()
@@ -260,7 +252,6 @@ func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error
 	return append(sealed, &closed), nil
 }
 
-// others returns the endpoints except n that returned ready parts.
 func (p *Pipeline) others(n *Node) (others []*Node) {
 	for _, part := range p.ready {
 		if part.node != n && !slices.Contains(others, part.node) {
@@ -278,9 +269,8 @@ func (e *otherEndpointError) Error() string { return e.why.Error() + "; the bloc
 func (e *otherEndpointError) Unwrap() error { return e.why }
 
 // inChainOf returns nil if the chain of an endpoint goes through the last block of a commit. h is the block that the
-// endpoint returned with its part; nil to read it. If this is not certain, the endpoint shares no backfill for a while,
-// so that it costs at most a commit each time. It has little time, and is not called if it is down, because the vaults
-// at the head may wait.
+// endpoint returned with its part; nil to read it. If this is not certain, the endpoint shares no backfill for a while.
+// It has little time, and is not called if it is down, because the vaults at the head may wait.
 func (n *Node) inChainOf(ctx context.Context, end, h *Header) (err error) {
 	switch {
 	case h != nil:
@@ -304,7 +294,6 @@ func (n *Node) inChainOf(ctx context.Context, end, h *Header) (err error) {
 	return &otherEndpointError{err}
 }
 
-// Committed discards the ready parts.
 func (p *Pipeline) Committed() {
 	p.at = p.ready[len(p.ready)-1].To + 1
 	p.ready, p.held = nil, 0

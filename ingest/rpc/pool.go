@@ -22,10 +22,9 @@ import (
 const (
 	// identityHolds is how long an endpoint is trusted to serve the same chain as before.
 	identityHolds = time.Minute
-	// headHolds is how long a head is compared with the heads of other endpoints.
+	// headHolds is how long a head is compared with those of other endpoints.
 	headHolds = 30 * time.Second
-	// steadyAfter is how long an endpoint must have been without a fault before it replaces another one that is also
-	// usable, so that the endpoint in use does not alternate.
+	// steadyAfter is how long an endpoint must have been without a fault before it replaces another usable one.
 	steadyAfter = time.Minute
 )
 
@@ -43,8 +42,7 @@ type Pool struct {
 	// wake receives a value when an endpoint announces a block.
 	wake  chan struct{}
 	giant sync.Mutex // held while a response of unusual length is in memory
-	// announced is the announcement that the head is polled for; seen is the latest head of the endpoint in use, since
-	// it has its number.
+	// announced is the announcement that the head is polled for; seen is the latest head of the endpoint in use.
 	announced, seen atomic.Pointer[sighting]
 	rested          time.Time            // when Rest last returned; only its caller uses it
 	checked         atomic.Bool          // the chains of all endpoints were checked
@@ -56,14 +54,13 @@ type Pool struct {
 	sealedFrom uint64
 }
 
-// sighting is a head and the time at which it was seen.
 type sighting struct {
 	number uint64
 	at     time.Time
 }
 
-// NewPool returns the pool of valid endpoints, no two of which have the same URL. It does not connect. prices are the
-// units per call, by method, at endpoints without prices of their own; nil for none.
+// NewPool returns the pool of valid endpoints with different URLs. It does not connect. prices are the units per call,
+// by method, at endpoints without prices of their own.
 func NewPool(chainID uint64, endpoints []Endpoint, agreement int, prices map[string]uint64, reg prometheus.Registerer,
 	log *slog.Logger) *Pool {
 	p := &Pool{Agreement: agreement, chainID: chainID, metrics: newCallMetrics(reg), log: log, clock: wallClock,
@@ -95,18 +92,16 @@ func endpointNames(endpoints []Endpoint) []string {
 	return names
 }
 
-// Close closes all connections.
 func (p *Pool) Close() {
 	for _, n := range p.all {
 		n.close()
 	}
 }
 
-// ranked returns the endpoints except one, which may be nil, with the one that should be in use first. A usable
-// endpoint comes before one that rests, and that before a wrong one. Of usable ones, those that were without a fault
-// for a while come first, in the order of the configuration, spare ones last; then the others, the longest without a
-// fault first, so that endpoints that keep failing take turns. Of rate-limited ones, the one whose limit ends first
-// comes first.
+// ranked returns the endpoints except one, which may be nil, the one that should be in use first: by their state; of
+// usable ones those that were without a fault for a while, in the order of the configuration with spare ones last; then
+// the others, the longest without a fault first, so that endpoints that keep failing take turns. Of rate-limited ones,
+// the one whose limit ends first comes first.
 func (p *Pool) ranked(except *Node) []*Node {
 	type rank struct {
 		state state
@@ -204,15 +199,13 @@ func (p *Pool) unlimited(ctx context.Context) (*Node, error) {
 	}
 }
 
-// use makes an endpoint the one in use.
 func (p *Pool) use(n *Node) {
 	if before := p.inUse.Swap(n); n != before {
 		p.log.Info("another endpoint is in use now", "endpoint", n.Name, "before", before.Name)
 	}
 }
 
-// Next notes that the endpoint in use did not return what was needed, which may not show in its state. So another
-// usable one comes first for a while.
+// Next notes that the endpoint in use did not return what was needed: another usable one comes first for a while.
 func (p *Pool) Next() {
 	p.inUse.Load().health.set(func(h *health) { h.unsteady = h.now() })
 }
@@ -231,9 +224,8 @@ func (p *Pool) Genesis() common.Hash {
 	return *p.genesis
 }
 
-// Keeper returns an endpoint other than n whose chain still goes through a block; nil for none. An endpoint that fails
-// or is behind the block does not count, and neither does one whose head lags: it may have stopped at the block, which
-// left the chain of the others.
+// Keeper returns an endpoint other than n whose chain still goes through a block; nil for none. One whose head lags
+// does not count: it may have stopped at the block, which left the chain of the others.
 func (p *Pool) Keeper(ctx context.Context, n *Node, block *Header) *Node {
 	for other, err := range p.Others(ctx, n) {
 		if err != nil {
@@ -250,7 +242,7 @@ func (p *Pool) Keeper(ctx context.Context, n *Node, block *Header) *Node {
 }
 
 // Others returns all endpoints except n that are up and do not serve another chain, the best first, each with the error
-// of the check of its chain if that is not known. Without an error it is usable.
+// of the check of its chain if that is not known.
 func (p *Pool) Others(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
 	return func(yield func(*Node, error) bool) {
 		for _, o := range p.ranked(n) {
@@ -290,14 +282,11 @@ func (p *Pool) Down() bool { return p.upTo(limited) == 0 }
 // Serving returns how many endpoints do not serve another chain, whether they are up or not.
 func (p *Pool) Serving() int { return p.upTo(failed) }
 
-// Size returns the number of endpoints.
 func (p *Pool) Size() int { return len(p.all) }
 
-// sharing returns the endpoints that share the block ranges of a backfill: n, the one in use for the head, and all
-// usable ones whose chain is known and whose own head, since the last failure, is at or above block to, because a node
-// returns no logs for blocks that it does not have. One that failed at a range, such as a pruned node, is excluded for
-// a while. A spare endpoint is excluded, unless it is n. n itself is excluded while it rests after a failure or a rate
-// limit, or failed at a range, unless there is no other.
+// sharing returns the endpoints that share the block ranges of a backfill: n, and all usable ones that are not spare,
+// whose chain is known and whose head, since the last failure, is at or above block to. One that failed at a range,
+// such as a pruned node, is excluded for a while. So is n, and while it rests, unless there is no other.
 func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	now := n.health.now()
 	able := func(o *Node) bool { return !o.health.look().ranges.until.After(now) }
@@ -314,8 +303,7 @@ func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	return some
 }
 
-// Tend checks the endpoints that are not in use regularly, and the one in use now and then, until ctx ends. So an
-// endpoint that recovers is noticed, one that lags is known, and one that serves another chain is excluded.
+// Tend checks the endpoints that are not in use regularly, and the one in use now and then, until ctx ends.
 func (p *Pool) Tend(ctx context.Context) {
 	var wait sync.WaitGroup
 	wait.Go(func() { p.logChanges(ctx) })
@@ -348,7 +336,7 @@ func (p *Pool) tendOne(ctx context.Context, n *Node) {
 	}
 }
 
-// logChanges logs when an endpoint goes down, recovers, and so on. Changes of less than a second are not logged.
+// logChanges logs changes of the endpoints' states that last a second.
 func (p *Pool) logChanges(ctx context.Context) {
 	before := p.Status()
 	for Sleep(ctx, time.Second) == nil {
@@ -396,7 +384,6 @@ func (p *Pool) Calls() []registry.MethodCalls {
 	return sum.Calls()
 }
 
-// Status returns the health of every endpoint.
 func (p *Pool) Status() []registry.EndpointStatus {
 	inUse := p.inUse.Load()
 	all := make([]registry.EndpointStatus, len(p.all))

@@ -16,25 +16,14 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// A range of final blocks is read by a job, and several jobs are in flight; the pipeline keeps them in the order of
-// their blocks. A job reads its blocks in order, each time as many as the endpoint returns and a response of the
-// intended size holds. It keeps its position: after a refusal, a failure, or once it holds as much as it may, it
-// continues where it was.
-//
-//	          ┌───────────── longer ranges ◀─── read ◀─┐
-//	          ▼                                        │
-//	headers ──▶ eth_getLogs ──▶ refused ──▶ shorter ───┤
-//	                  │            └─ one block ──▶ by hash, receipts, vault by vault
-//	                  ▼                                │
-//	      blooms, round numbers ──▶ doubt ──▶ all logs of the block make up its bloom? ──▶ part
-//
-// A provider bills each header, and a history has thousands of blocks for each one with a log of a vault. So headers
-// are read only for blocks that are nearer to the head than the window. For older blocks a
-// response is accepted if it is consistent with the request and with itself. Such a part has no block: the block at the
-// end of a commit is read once the commit is known (Seal).
+// A range of final blocks is read by a job. It reads its blocks in order, each time as many as the endpoint returns and
+// a response of the intended size holds. After a refusal, a failure, or once it holds as much as it may, it continues
+// where it was. A single block that is refused is read by its hash, from its receipts, or vault by vault. A provider
+// bills each header, so headers are read only for blocks that are nearer to the head than the window. For older blocks
+// a response is accepted if it is consistent with the request and with itself. Such a part has no block: the block at
+// the end of a commit is read once the commit is known (Seal).
 const (
-	// targetBytes is the intended size of a response in bytes, and so of a part of the log; budget is the total for
-	// all jobs in flight.
+	// targetBytes is the intended size of a response, and so of a part of the log; budget is that of all jobs in flight.
 	targetBytes = 3 << 20
 	budget      = 24 << 20
 	// proofsAtOnce is how many blocks of a response with missing logs are proven one by one; those after them are read
@@ -60,8 +49,7 @@ type Part struct {
 	parent   string // the trace context in which it was read
 }
 
-// precedes compares the last logs of a part with the parent of the next part's first block, if both belong to the same
-// block.
+// precedes compares the last logs of a part with the parent of the next part, if both belong to the same block.
 func (p *Part) precedes(next *Part) error {
 	if len(p.Logs) == 0 || next.Parent == (common.Hash{}) {
 		return nil
@@ -74,7 +62,6 @@ func (p *Part) precedes(next *Part) error {
 	return nil
 }
 
-// End returns the last block of the part, nil if its header was not read.
 func (p *Part) End() *Header {
 	if len(p.Blocks) == 0 {
 		return nil
@@ -82,7 +69,6 @@ func (p *Part) End() *Header {
 	return p.Blocks[len(p.Blocks)-1]
 }
 
-// Reader reads final blocks.
 type Reader struct {
 	pool   *Pool
 	vaults []common.Address
@@ -94,7 +80,6 @@ type Reader struct {
 	sampling Sampling
 }
 
-// NewReader returns a reader of final blocks that reads ranges of up to mostBlocks blocks, inFlight of them at a time.
 func (p *Pool) NewReader(addresses []common.Address, sampling Sampling, level proof.Level, mostBlocks uint64,
 	inFlight int) *Reader {
 	return &Reader{
@@ -104,7 +89,6 @@ func (p *Pool) NewReader(addresses []common.Address, sampling Sampling, level pr
 	}
 }
 
-// job is a range of blocks that is being read.
 type job struct {
 	at, to      uint64 // blocks that are not read yet
 	recordFrom  uint64 // from this block, each block is recorded
@@ -124,7 +108,6 @@ type job struct {
 
 func (j *job) done() bool { return j.at > j.to }
 
-// run reads until the job is done or holds target bytes.
 func (r *Reader) run(ctx context.Context, n *Node, j *job) error {
 	for !j.done() && j.held < r.target {
 		p, err := r.read(ctx, n, j)
@@ -147,8 +130,7 @@ func (r *Reader) run(ctx context.Context, n *Node, j *job) error {
 	return nil
 }
 
-// read makes one attempt at the next blocks of a job. It returns nil if the endpoint rejects the range and a shorter
-// one comes next.
+// read makes one attempt at the next blocks of a job; nil if a shorter range comes next.
 func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	end := j.to
 	if from := min(j.headersFrom, j.recordFrom); j.at < from {
@@ -172,13 +154,10 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	return p, err
 }
 
-// readRange makes one attempt at the blocks of a job up to to, by one call.
-//
-// Logs that no headers prove are accepted only from a node that has had a log of the range's first block or of a lower
-// one. Any other node is checked below the first log of the response: at mostLooks blocks of a range without logs, and
-// at the first block of one with logs, because each look costs a call in a sparse history. A node that has returned no
-// range yet may be silent at eth_getLogs. So it is checked before the call, at mostLooks blocks, and again at as many
-// below the first log if there is one.
+// readRange makes one attempt at the blocks of a job up to to, by one call. Logs that no headers prove are accepted
+// only from a node that has had a log of the range's first block or of a lower one. Any other node is checked below the
+// first log of the response, at up to mostLooks blocks. One that has returned no range yet may be silent at
+// eth_getLogs, so it is checked before the call, too.
 func (r *Reader) readRange(ctx context.Context, n *Node, j *job, to uint64) (*Part, error) {
 	l, looked := n.limits, 0
 	unproven := len(j.headers) == 0 && r.proof != proof.None
@@ -219,18 +198,17 @@ func (r *Reader) readRange(ctx context.Context, n *Node, j *job, to uint64) (*Pa
 	return r.part(ctx, n, j, to, a)
 }
 
-// mostLooks is the maximum number of blocks of a range whose blooms a check reads. More would cost too much in a sparse
-// history, whose first logs show the same.
+// mostLooks is the maximum number of blocks of a range whose blooms a check reads: in a sparse history each costs a
+// call.
 const mostLooks = 4
 
 // errSilent means that a node could not be checked because it does not respond to eth_getLogs. Its blocks must be read
-// by their hashes, so that their blooms prove the logs without further timeouts.
+// by their hashes, so that their blooms prove the logs.
 var errSilent = errors.New("the node does not respond to eth_getLogs")
 
-// vouch returns an error for a node that has the headers of old blocks but has pruned their logs: it returns no logs
-// for any range, and no header would reveal this. The first of some blocks of the range that has a bloom must have a
-// log, from any contract. A node is checked until it has returned a log, which usually costs two calls, and again for
-// lower blocks, and after a failure, because another node may come back at its URL. Without looks, vouch only returns
+// vouch returns an error for a node that has the headers of old blocks but has pruned their logs, which no header would
+// reveal. The first of some blocks of the range that has a bloom must have a log, from any contract. A node is checked
+// until it has returned a log, and again for lower blocks, and after a failure. Without looks, vouch only returns
 // errSilent for a node that cannot be checked.
 func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64, looks int) error {
 	n.vouching.Lock()
@@ -269,13 +247,11 @@ func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64, looks int)
 	return nil
 }
 
-// unvouched reports whether the node had no log of a block up to this one.
 func (n *Node) unvouched(block uint64) bool {
 	vouched := n.health.look().vouched
 	return vouched == 0 || vouched > block
 }
 
-// vouched notes that the node has a log of a block.
 func (n *Node) vouched(block uint64) {
 	n.health.set(func(h *health) {
 		if h.vouched == 0 || block < h.vouched {
@@ -319,8 +295,7 @@ func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64) (*answer, er
 }
 
 // less decides how to continue after a range failed. A failure reveals nothing about the endpoint's limits, nor does a
-// timeout by itself: the next endpoint is used, with a shorter range. An endpoint that does not have the blocks reveals
-// nothing either, and a shorter range would not help.
+// timeout by itself: the next endpoint is used, with a shorter range.
 func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error) (*Part, error) {
 	refusal, asked := refusalOf(ctx, err), to-j.at+1
 	if refusal.kind == absent {
@@ -348,8 +323,7 @@ func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error
 	return r.readByHash(ctx, n, j)
 }
 
-// readByHash reads the next block of a job by its hash. It compares the logs with the header's bloom itself, because no
-// later step does.
+// readByHash reads the next block of a job by its hash, and compares the logs with the header's bloom.
 func (r *Reader) readByHash(ctx context.Context, n *Node, j *job) (_ *Part, err error) {
 	h := (*Header)(nil)
 	if len(j.headers) > 0 {
@@ -371,9 +345,9 @@ func (r *Reader) readByHash(ctx context.Context, n *Node, j *job) (_ *Part, err 
 	return p, nil
 }
 
-// part makes a part from a response about the next blocks of a job up to to, after all checks have passed. The response
-// must be consistent with itself and with the headers that are read: those of all blocks of the part or, below the
-// window, those of blocks whose logs came without a time.
+// part makes a part from a response about the next blocks of a job up to to. The response must be consistent with
+// itself and with the headers that are read: those of all blocks of the part or, below the window, those of blocks
+// whose logs came without a time.
 func (r *Reader) part(ctx context.Context, n *Node, j *job, to uint64, a *answer) (*Part, error) {
 	if n.limits.cut(a.given) { // its last block may be truncated, and the blocks after that missing: they are read next
 		switch last := a.logs[len(a.logs)-1].BlockNumber; {
@@ -415,7 +389,6 @@ func (r *Reader) part(ctx context.Context, n *Node, j *job, to uint64, a *answer
 	return p, nil
 }
 
-// compare returns an error for logs that contradict the header of their block, and sets their times.
 func (r *Reader) compare(n *Node, h *Header, logs []*event.Log) error {
 	err := n.belong(logs, h)
 	if err == nil && r.proof != proof.None {
@@ -424,7 +397,6 @@ func (r *Reader) compare(n *Node, h *Header, logs []*event.Log) error {
 	return err
 }
 
-// blockRead is a block whose logs were read with a range and compared with its header.
 type blockRead struct {
 	*Header
 	logs     []*event.Log
@@ -432,7 +404,6 @@ type blockRead struct {
 	proven   bool // no logs of the vaults are missing, as far as the header shows
 }
 
-// split groups logs by block.
 func split(headers []*Header, logs []*event.Log) []*blockRead {
 	blocks := make([]*blockRead, len(headers))
 	for i, h := range headers {
@@ -445,9 +416,9 @@ func split(headers []*Header, logs []*event.Log) []*blockRead {
 	return blocks
 }
 
-// doubt marks the blocks whose logs must be proven because their blooms show that there are more. A bloom that is too
-// full to be useful counts only before the first log of the response, where a pruned node returns nothing, and after
-// the last one, where a lagging node returns nothing.
+// doubt marks the blocks whose blooms show that there are more logs. A bloom that is too full to be useful counts only
+// before the first log of the response, where a pruned node returns nothing, and after the last one, where a lagging
+// node returns nothing.
 func (r *Reader) doubt(blocks []*blockRead) {
 	first, last, mute := len(blocks), -1, []int(nil)
 	for i, b := range blocks {
@@ -500,8 +471,8 @@ func (r *Reader) resolve(ctx context.Context, n *Node, blocks []*blockRead) ([]*
 	return blocks, nil
 }
 
-// endOf returns the vaults' logs in the last block of a commit, whose header was read only now: the given ones or, if
-// its bloom shows that there are more, all. foreign is true if the logs belong to another chain than the header.
+// endOf returns the vaults' logs in the last block of a commit: the given ones or, if the bloom of its header shows
+// that there are more, all. foreign is true if the logs belong to another chain than the header.
 func (r *Reader) endOf(
 	ctx context.Context, n *Node, h *Header, logs []*event.Log,
 ) (_ []*event.Log, foreign bool, err error) {
@@ -519,8 +490,8 @@ func (r *Reader) endOf(
 	return logs, false, err
 }
 
-// date sets the times of the logs of a part, and compares the logs with the headers of all its blocks or, if there are
-// none, with those that are read for this.
+// date sets the times of the logs of a part, and compares the logs with the given headers or, if there are none, with
+// those that are read for this.
 func (r *Reader) date(ctx context.Context, n *Node, p *Part, headers []*Header) error {
 	byHash := map[common.Hash]*Header{}
 	var missing []any

@@ -51,7 +51,7 @@ func fullHeader(raw []byte) (*types.Header, error) {
 	return chainproof.ReadHeader(raw)
 }
 
-// receipts reads the logs of a block from its receipts, those of the given addresses or, if there are none, all.
+// receipts reads the logs of a block from its receipts.
 func (n *Node) receipts(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	a, err := asked(ctx, n, receiptsOf(h.Hash), decodeReceipts)
 	if err != nil {

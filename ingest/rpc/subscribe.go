@@ -14,13 +14,12 @@ import (
 const (
 	// silence is how long a subscription may announce nothing while polls see new blocks, before it is considered dead.
 	silence = 15 * time.Second
-	// eagerFor is how long after an announcement the announced block is polled more often, first after eagerEvery and
-	// then at doubling intervals: the endpoint in use may get it a moment later than the one that announced it, and may
-	// always be late on a chain of fast blocks.
+	// eagerFor is how long after an announcement the announced block is polled more often, first after eagerEvery and then
+	// at doubling intervals: the endpoint in use may get it later than the one that announced it.
 	eagerFor   = 2 * time.Second
 	eagerEvery = 25 * time.Millisecond
-	// eagerAgain is how long after an announcement that led to no new head another one leads to such polls again. An
-	// endpoint may announce blocks that never come, and each poll is paid for.
+	// eagerAgain is how long after an announcement that led to no new head another one leads to such polls again, because
+	// each poll is paid for.
 	eagerAgain = 15 * time.Second
 )
 
@@ -54,8 +53,7 @@ func (p *Pool) pause(poll time.Duration) time.Duration {
 	return min(poll, max(since, eagerEvery))
 }
 
-// listen subscribes to the new blocks of an endpoint, and subscribes again after each failure until ctx ends. Nothing
-// depends on it, because the head is polled as well.
+// listen subscribes to the new blocks of an endpoint, again after each failure, until ctx ends.
 func (p *Pool) listen(ctx context.Context, n *Node) {
 	for wait := new(Backoff); ctx.Err() == nil; _ = wait.Sleep(ctx) {
 		err := p.receive(ctx, n, wait)
@@ -67,8 +65,8 @@ func (p *Pool) listen(ctx context.Context, n *Node) {
 	}
 }
 
-// receive reads announcements until the subscription fails. It has its own connection, so that no long response
-// delays a short announcement.
+// receive reads announcements until the subscription fails, over its own connection, so that no long response delays
+// them.
 func (p *Pool) receive(ctx context.Context, n *Node, wait *Backoff) error {
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -107,10 +105,8 @@ func (p *Pool) receive(ctx context.Context, n *Node, wait *Backoff) error {
 	}
 }
 
-// announcement is a block that a node announces. Only its number is decoded.
 type announcement struct{ number uint64 }
 
-// UnmarshalJSON decodes the number from a header.
 func (a *announcement) UnmarshalJSON(b []byte) error {
 	var number []byte
 	err := object(b, "a block", func(name, value []byte) error {
@@ -129,7 +125,7 @@ func (a *announcement) UnmarshalJSON(b []byte) error {
 }
 
 // announce wakes the caller of Rest if the block is higher than those that the endpoint in use has returned or is
-// polled for. The eager polls end eagerFor after the first announcement since the head last changed.
+// polled for.
 func (p *Pool) announce(n *Node, s sighting) {
 	p.metrics.announcements.WithLabelValues(n.Name).Inc()
 	seen, last := p.seen.Load(), p.announced.Load()
@@ -152,7 +148,7 @@ func (p *Pool) announce(n *Node, s sighting) {
 	}
 }
 
-// missed detects a subscription that no longer announces blocks, by blocks that polls see and it does not announce.
+// missed detects a subscription that no longer announces the blocks that polls see.
 type missed struct {
 	last  uint64    // announced, or the head at the start
 	since time.Time // when a higher one was first seen; zero for none

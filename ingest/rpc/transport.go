@@ -24,7 +24,6 @@ import (
 // maxAnswer bounds the memory for one response of a node, in bytes after decompression.
 const maxAnswer = 64 << 20
 
-// transport posts JSON to one URL.
 type transport struct {
 	url      string
 	client   *http.Client
@@ -59,7 +58,6 @@ func loopback(host string) bool {
 
 func (t *transport) close() { t.client.CloseIdleConnections() }
 
-// httpError is an HTTP response whose status means that it contains no result.
 type httpError struct {
 	Status     int
 	RetryAfter time.Duration // 0 if the header is missing
@@ -108,8 +106,8 @@ func (t *transport) post(ctx context.Context, method string, question any, most 
 	default:
 		return nil, httpErrorOf(response)
 	}
-	// Without a Content-Length, a response is often as long as the previous one. Growing the buffer to that size step
-	// by step would make three times the garbage.
+	// Without a Content-Length, a response is often as long as the previous one. Growing the buffer step by step would
+	// make three times the garbage.
 	room := response.ContentLength
 	if before, ok := t.lengths.Load(method); ok && room < 0 {
 		room = int64(min(before.(int), 2*targetBytes))

@@ -17,7 +17,6 @@ import (
 // must be safe for concurrent use. nil samples nothing.
 type Sampling func(first, last uint64) []SampleCall
 
-// SampleCall is a call of a contract of a vault at the end of a block.
 type SampleCall struct {
 	Vault  common.Address
 	Number uint64 // number of the block
@@ -35,9 +34,9 @@ type Sample struct {
 	noState bool
 }
 
-// Sample makes calls at blocks whose headers are given by number, in the order of the calls. It returns the results in
-// the same order, and the last block whose state no endpoint has; 0 for none. It calls other endpoints than n, too, if
-// n lacks the state of the blocks, or if more than one endpoint must return the same result.
+// Sample makes calls at blocks whose headers are given by number, and returns the results in the order of the calls,
+// and the last block whose state no endpoint has; 0 for none. It calls other endpoints than n, too, if n lacks the
+// state, or if more than one endpoint must return the same result.
 func (p *Pool) Sample(
 	ctx context.Context, n *Node, calls []SampleCall, headers map[uint64]*Header,
 ) (samples []Sample, noState uint64, err error) {
@@ -107,12 +106,11 @@ func (p *Pool) settle(ctx context.Context, n *Node, views []Sample) error {
 	return nil
 }
 
-// viewsPatience is how long calls of contracts wait for an endpoint that limits them: longer than the pause grows while
-// eight calls are limited at the same time.
+// viewsPatience is longer than the pause of a limited endpoint grows while eight calls are limited at the same time.
 const viewsPatience = 10 * time.Second
 
 // views calls contracts at one endpoint, the newest block first, a few calls at the same time. A node keeps the state
-// of new blocks longest. So if it lacks the state of one block, it is not called for older ones.
+// of new blocks longest: if it lacks that of one block, it is not called for older ones.
 func (n *Node) views(ctx context.Context, views []Sample) error {
 	var mu sync.Mutex
 	lacks := len(views) // the first call at a block whose state the node lacks
@@ -140,7 +138,6 @@ func (n *Node) views(ctx context.Context, views []Sample) error {
 	return n.stillThere(ctx, views)
 }
 
-// oneView calls one contract.
 func (n *Node) oneView(ctx context.Context, v *Sample) error {
 	output, err := n.atEndOf(ctx, v.At, "eth_call", map[string]any{"to": v.To, "data": hexutil.Bytes(v.Input)})
 	switch {
@@ -252,7 +249,6 @@ var ofEVM = regexp.MustCompile(`revert|0x08c379a0|0x4e487b71|\bvm exception|\bvm
 // anything else: a contract chooses the reason of its revert, which may be the words in which a node reports a limit.
 func reverted(err error) bool { return hasCode(err, executionError) || says(err, ofEVM) }
 
-// sample makes the calls that are due in a part.
 func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 	if r.sampling == nil {
 		return nil
@@ -279,8 +275,7 @@ func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 	return nil
 }
 
-// headersAt returns the headers of the blocks of calls, from the part or else from the node. A block that has logs in
-// the part must have the same hash as they do.
+// headersAt returns the headers of the blocks of calls, from the part or else from the node.
 func (n *Node) headersAt(ctx context.Context, p *Part, calls []SampleCall) (map[uint64]*Header, error) {
 	headers := make(map[uint64]*Header, len(calls))
 	var missing []any

@@ -16,7 +16,6 @@ type Metrics struct {
 	ReorgDepth    prometheus.Histogram
 }
 
-// registerGauges registers the metrics that show the status at the time of the scrape.
 func (t *Tracker) registerGauges(reg prometheus.Registerer) {
 	gauge := func(name, help string, of func(*Status) uint64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(

@@ -25,8 +25,7 @@ const (
 	Standby     State = registry.StandingBy  // another ingest writes, and this one takes over when it ends
 )
 
-// Status is what ingest reports about itself. Block numbers are 0 before the
-// first is known.
+// Status is what ingest reports about itself. Block numbers are 0 before the first is known.
 type Status struct {
 	State    State  `json:"state"`
 	Reason   string `json:"reason,omitempty"` // why it does not continue
@@ -87,7 +86,6 @@ func (t *Tracker) Reset() {
 	t.status, t.pace = Status{State: Starting, ChainID: t.status.ChainID, Instance: t.status.Instance}, pace{}
 }
 
-// Note changes the status.
 func (t *Tracker) Note(change func(*Status)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -41,13 +41,12 @@ type Commands interface {
 
 const (
 	// commandsEvery is the pause between reads of the queue.
-	commandsEvery = time.Second
-	// commandsWithin bounds a read, so that a start without PostgreSQL waits no longer.
+	commandsEvery  = time.Second
 	commandsWithin = 2 * time.Second
 )
 
-// inbox passes commands to the session, so that the session never waits for PostgreSQL, and passes their outcomes back.
-// If an outcome is lost, the command runs again, which changes nothing more.
+// inbox passes commands to the session, so that the session never waits for PostgreSQL, and their outcomes back. If an
+// outcome is lost, the command runs again, which changes nothing more.
 type inbox struct {
 	from    Commands
 	chainID uint64
@@ -59,7 +58,6 @@ type inbox struct {
 	failing bool
 }
 
-// run reads commands until ctx ends, and then writes the last outcomes.
 func (b *inbox) run(ctx context.Context) {
 	for rpc.Sleep(ctx, commandsEvery) == nil {
 		b.look(ctx)
@@ -85,7 +83,6 @@ func (b *inbox) look(ctx context.Context) {
 	b.failing = err != nil
 }
 
-// exchange writes outcomes, and then reads what is pending.
 func (b *inbox) exchange(ctx context.Context) error {
 	b.mu.Lock()
 	ended := maps.Clone(b.ended)
@@ -114,7 +111,6 @@ func (b *inbox) exchange(ctx context.Context) error {
 	return nil
 }
 
-// next returns the oldest pending command.
 func (b *inbox) next() (c command, ok bool) {
 	if b == nil {
 		return c, false
@@ -140,7 +136,7 @@ func (b *inbox) end(c command, o Outcome) {
 }
 
 // Receive reads the operators' commands until ctx ends or stop is called, which returns when the last outcomes are
-// written. Receive returns after the first read, because a command may make space for a vault of chain.vaults.
+// written. It returns after the first read, because a command may make space for a vault of chain.vaults.
 func (r *Registrar) Receive(ctx context.Context, from Commands) (stop func()) {
 	r.inbox = &inbox{from: from, chainID: r.writer.ChainID, log: r.log, ended: map[int64]Outcome{}}
 	r.inbox.look(ctx)
@@ -150,9 +146,9 @@ func (r *Registrar) Receive(ctx context.Context, from Commands) (stop func()) {
 	return func() { cancel(); stopped.Wait() }
 }
 
-// Obey executes the oldest pending command, and reports whether one ended: when its effect is in the log. A command
-// that reads the log does so in parts, between the steps of the vaults, and is pending meanwhile. One that calls a
-// vault does so at the end of tip, and is refused if these calls keep failing although enough endpoints are up.
+// Obey executes the oldest pending command, and reports whether its effect is in the log. One that reads the log does
+// so in parts, between the steps of the vaults, and is pending meanwhile. One that calls a vault does so at the end of
+// tip, and is refused if these calls keep failing although enough endpoints are up.
 func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did, pending bool, err error) {
 	c, ok := r.inbox.next()
 	if !ok {
@@ -185,10 +181,9 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 }
 
 // attemptsEnough is how many attempts of a command may fail because of the nodes before it is refused, so that it does
-// not block the commands behind it forever. By the pauses between them (rpc.Backoff) they take about a minute.
+// not block the commands behind it forever: about a minute.
 const attemptsEnough = 10
 
-// fails counts a failed attempt of the oldest command, and reports whether there were enough.
 func (r *Registrar) fails(c command) bool {
 	if r.failing.command != c.id {
 		r.failing.command, r.failing.attempts = c.id, 0
@@ -205,8 +200,7 @@ func done(format string, a ...any) Outcome {
 	return Outcome{registry.CommandDone, fmt.Sprintf(format, a...)}
 }
 
-// remove appends the record that a vault was removed. Its history stays in the log, and nothing more is appended for
-// it.
+// remove appends the record that a vault was removed. Its history stays in the log.
 func (r *Registrar) remove(ctx context.Context, address common.Address) (o Outcome, err error) {
 	have := r.writer.State.CoverageOf(address)
 	switch {
@@ -229,8 +223,7 @@ func (r *Registrar) remove(ctx context.Context, address common.Address) (o Outco
 		fact.GetSeq(), gone.To), nil
 }
 
-// add appends the record of a vault, which need not be in chain.vaults. It is read like a late vault, and the next
-// generation includes it. To repeat it changes nothing.
+// add appends the record of a vault, which need not be in chain.vaults. It is read like a late vault.
 func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c command) (o Outcome, err error) {
 	v, err := decodeVault(c.argument)
 	if err != nil {
@@ -280,8 +273,7 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c com
 	})
 }
 
-// keep completes the description of a vault of the log: what a command omits stays as it is in the log. Otherwise a new
-// mapping would reset the name and the decimals that were configured.
+// keep completes the description of a vault of the log: what a command omits stays as it is in the log.
 func (r *Registrar) keep(v *vault, have *writer.Coverage) {
 	v.Name = cmp.Or(v.Name, have.Name)
 	known := r.writer.State.Records[v.Address]
@@ -303,7 +295,7 @@ func (r *Registrar) keep(v *vault, have *writer.Coverage) {
 	}
 }
 
-// restoreVault appends the record that restores a removed vault. Reading continues after the block up to which it is
+// restoreVault appends the record that restores a removed vault, which continues after the block up to which it is
 // covered.
 func (r *Registrar) restoreVault(
 	ctx context.Context, n *rpc.Node, tip *rpc.Header, address common.Address,
@@ -328,7 +320,6 @@ func (r *Registrar) restoreVault(
 	})
 }
 
-// introduceBy appends the record of a vault for a command, whose outcome outcome returns.
 func (r *Registrar) introduceBy(
 	ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, outcome func(*writer.Coverage) Outcome,
 ) (Outcome, error) {

@@ -15,11 +15,11 @@ var addressText = regexp.MustCompile(`^0x[0-9a-fA-F]{40}$`)
 // Config is one vault.
 type Config struct {
 	Address string `yaml:"address" env:"ADDRESS"`
-	// StartBlock is the first block that can hold a log of the vault. It may be
-	// raised later without effect, and never lowered.
+	// StartBlock is the first block that can hold a log of the vault. It may be raised later without effect, and never
+	// lowered.
 	StartBlock uint64 `yaml:"startBlock" env:"START_BLOCK"`
-	// Name overrides the contract's name() for display: UTF-8 of at most 256
-	// bytes. A change is recorded at the next start.
+	// Name overrides the contract's name() for display: UTF-8 of at most 256 bytes. A change is recorded at the next
+	// start.
 	Name string `yaml:"name" env:"NAME"`
 	// Mapping defines what the vault's logs mean: the name of a preset, or the path of a file, which contains a slash
 	// or ends with .yaml; default "reference".

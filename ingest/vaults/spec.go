@@ -98,7 +98,6 @@ func (v Config) spec() (*Spec, error) {
 	return out, errors.Join(faults...)
 }
 
-// tooLong returns the faults of texts that do not fit into a record.
 func (s *Spec) tooLong() (faults []error) {
 	for name, label := range map[string]string{"symbol": s.Symbol, "asset.symbol": s.AssetSymbol} {
 		if len(label) > maxLabel || !utf8.ValidString(label) {
@@ -115,7 +114,6 @@ func (s *Spec) tooLong() (faults []error) {
 	return faults
 }
 
-// sources returns the contracts of a vault in the order of their roles; the vault itself is one.
 func (v Config) sources(address common.Address, faults *[]error) (out []mapping.Source) {
 	itself := false
 	for _, role := range slices.Sorted(maps.Keys(v.Sources)) {
@@ -194,7 +192,6 @@ func overlap(a, b []mapping.Source) *common.Address {
 	return nil
 }
 
-// Read returns the configured vaults, ready to use.
 func Read(all []Config) (Set, error) {
 	set, faults := read(all)
 	return set, errors.Join(faults...)
@@ -205,7 +202,6 @@ func (set Set) FirstBlock() uint64 {
 	return slices.MinFunc(set, func(a, b vault) int { return cmp.Compare(a.Start, b.Start) }).Start
 }
 
-// Contracts returns the contracts of all vaults.
 func (set Set) Contracts() (contracts []common.Address) {
 	for _, v := range set {
 		for _, source := range v.Spec.Sources {
@@ -282,12 +278,10 @@ func (r *Registrar) specOf(v vault) *Spec {
 	return out
 }
 
-// sourcesOf returns the contracts of a vault of the log.
 func (r *Registrar) sourcesOf(address common.Address) []mapping.Source {
 	return r.writer.State.Mapped.Of(address).Description.Sources
 }
 
-// sameSources reports whether two lists name the same contracts.
 func sameSources(a, b []mapping.Source) bool {
 	return slices.EqualFunc(sorted(a), sorted(b), func(x, y mapping.Source) bool {
 		return x.Role == y.Role && x.Address == y.Address && slices.Equal(x.Filters, y.Filters)

@@ -26,7 +26,7 @@ import (
 // Set is the vaults of chain.vaults.
 type Set []vault
 
-// withoutCode returns the sources of a vault that are not contracts, not even at the end of a block.
+// withoutCode returns the sources of a vault that are not contracts.
 func (v vault) withoutCode(ctx context.Context, n *rpc.Node, at *rpc.Header) (missing []mapping.Source, err error) {
 	for _, source := range v.Spec.Sources {
 		found, err := n.HasCode(ctx, source.Address, at)
@@ -40,7 +40,7 @@ func (v vault) withoutCode(ctx context.Context, n *rpc.Node, at *rpc.Header) (mi
 	return missing, nil
 }
 
-// Check checks with one endpoint that every vault is a contract. The absence of code is a RefusedError unless the
+// Check checks with one endpoint that every vault is a contract. If one is not, the error is a RefusedError unless the
 // endpoint's head is below the start block of the vault.
 func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
 	tip, err := n.Latest(ctx)
@@ -90,8 +90,7 @@ func (set Set) StartsKept(cursor *event.Cursor) error {
 	return rpc.Refuse("%v", errors.Join(faults...))
 }
 
-// Registrar keeps the records of the vaults in the log, for one session of the writer, and executes operators' commands
-// about vaults.
+// Registrar keeps the records of the vaults in the log, for one session, and executes operators' commands about vaults.
 type Registrar struct {
 	Set
 	nodes    *rpc.Pool
@@ -116,8 +115,7 @@ func NewRegistrar(set Set, nodes *rpc.Pool, w *writer.Writer, status *status.Tra
 }
 
 // Watch determines the vaults to index: those of the log that were not removed, and those of chain.vaults that are not
-// in the log. So the configuration adds vaults, and only a command removes one. The status shows where the two differ.
-// It is called whenever the vaults of the log have changed, and not for each block, because it parses their mappings.
+// in the log. The status shows where the two differ. It is called whenever the vaults of the log have changed.
 func (r *Registrar) Watch() {
 	var vaults []vault
 	var before, differ []registry.VaultWarning
@@ -157,8 +155,7 @@ func (r *Registrar) Watch() {
 }
 
 // Describe appends the records of the vaults that are not in the log, or that have another configured name or mapping
-// there. Vaults are called at the end of tip. did is false if there are none. It returns an error for more vaults than
-// one deployment may index: those of the log stay, whatever is in chain.vaults.
+// there. Vaults are called at the end of tip. did is false if there are none.
 func (r *Registrar) Describe(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did bool, err error) {
 	switch vaults := r.selected; {
 	case len(vaults) == 0:
@@ -236,8 +233,8 @@ func (r *Registrar) apart(v vault) error {
 	return nil
 }
 
-// describe reads what a vault returns about itself, unless it is configured. A missing name or symbol is tolerated;
-// without decimals or an asset its amounts mean nothing.
+// describe reads what a vault returns about itself, unless it is configured. Without decimals or an asset its amounts
+// mean nothing.
 func (r *Registrar) describe(
 	ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, start uint64,
 ) (*event.Vault, error) {
@@ -274,7 +271,6 @@ func (r *Registrar) describe(
 	return fact, q.err
 }
 
-// decimals reads decimals, unless they are given.
 func decimals(q *questions, of common.Address, given int) uint32 {
 	if given >= 0 {
 		return uint32(given)
@@ -318,9 +314,8 @@ func needed[T any](q *questions, of common.Address, method string) (answer T) {
 // maxLabel is the maximum size of a vault's name and of a symbol, in bytes.
 const maxLabel = 256
 
-// label reads a name or a symbol, which may be missing. A contract may return any bytes, and any number of them. A
-// record of the log holds UTF-8, and labels are displayed, so white space around them is removed, unprintable
-// characters are replaced and long labels are cut.
+// label reads a name or a symbol, which may be missing. A contract may return any bytes: white space around them is
+// removed, unprintable characters are replaced and long labels are cut.
 func label(q *questions, of common.Address, method string) string {
 	if q.err != nil {
 		return ""
@@ -335,8 +330,8 @@ func label(q *questions, of common.Address, method string) string {
 	return printable.Text(strings.TrimSpace(text), maxLabel)
 }
 
-// ask calls a view function without arguments. It names the block by its hash: "latest" may be below the block that
-// created the contract, at one of several backends behind a URL, and an empty output would then be accepted forever.
+// ask calls a view function without arguments, at the end of a block: an output at "latest" may be that of a backend
+// below the block that created the contract.
 func ask[T any](q *questions, v view) (answer T, err error) {
 	parsed := contracts.VaultABI()
 	data, err := parsed.Pack(v.method)

@@ -26,7 +26,6 @@ const (
 	maxRecord = chainlog.MaxBatchBytes - 1000
 )
 
-// Step is a step of a transaction or of a fence, at which tests can make a writer fail.
 type Step string
 
 const (
@@ -53,7 +52,7 @@ func (w *Writer) reached(at Step) error {
 // outcome.
 var ErrCommit = errors.New("write to the log")
 
-// Commit writes a change in one Kafka transaction: its records, the referrals that become due by it, and the cursor. It
+// Commit writes a change in one Kafka transaction, with the referrals that become due by it and the cursor. It
 // completes even if ctx ends.
 func (w *Writer) Commit(ctx context.Context, c *Change) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), chainlog.CommitTimeout)
@@ -133,8 +132,7 @@ func (w *Writer) traced(ctx context.Context, c *Change) (context.Context, teleme
 	return ctx, span
 }
 
-// number sets the seqs of a change's records, the boundaries of their units, and the origin in the first record of a
-// log.
+// number sets the seqs of a change's records, the boundaries of their units, and the origin of a new log.
 func (w *Writer) number(c *Change) {
 	seq := w.State.Seq
 	for _, unit := range c.Units {
@@ -238,8 +236,7 @@ func (w *Writer) produce(ctx context.Context, records ...*kgo.Record) error {
 }
 
 // locate notes the offsets that the broker assigned to the records of a change, which come first among the produced
-// records, in the order of their seqs. It returns an error if the brokers no longer have the record before them: the
-// seqs would have a hole forever. The next session appends after the last record that is left, if the cursor agrees.
+// ones. It returns an error if the brokers no longer have the record before them: the seqs would have a hole forever.
 func (w *Writer) locate(c *Change, produced []*kgo.Record) error {
 	records := len(c.records())
 	if records == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// count counts the contents of a transaction, and returns the logs that it appended without their data.
+// count counts a transaction in the metrics, and returns the logs that it appended without their data.
 func (w *Writer) count(c *Change, due []referral) (omitted []*event.Log) {
 	m := w.status.Metrics
 	m.Transactions.Inc()

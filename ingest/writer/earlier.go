@@ -20,8 +20,8 @@ const (
 	earlierInOne = 1000
 )
 
-// earlier reads the log from its start for the referrals of a partner, according to the current aliases. Before an
-// alias was set, the logs that it matches named no partner when their referrals were due.
+// earlier reads the log from its start for the referrals of a partner: before an alias was set, the logs that it
+// matches named no partner when their referrals were due.
 type earlier struct {
 	vault   common.Address
 	partner uint32
@@ -32,10 +32,9 @@ type earlier struct {
 	found   map[uint64]referral // live ones, by seq
 }
 
-// SendEarlier reads the next part of the log, and writes the referrals once the whole log was read. It writes only
-// those of blocks that the referral topics have passed: the others are written when their blocks are deep enough. A
-// referral that is written twice has the same event id, so neither a crash before the command ended nor a second
-// command changes anything.
+// SendEarlier reads the next part of the log, and writes the referrals once the whole log was read: those of blocks
+// that the referral topics have passed. A referral that is written twice has the same event id, so neither a crash nor
+// a second command changes anything.
 func (w *Writer) SendEarlier(
 	ctx context.Context, vault common.Address, partner uint32,
 ) (written int, ended bool, err error) {
@@ -82,7 +81,6 @@ func (w *Writer) endEarlier() {
 	w.earlier = nil
 }
 
-// read reads the next piece of at most so many records.
 func (e *earlier) read(ctx context.Context, mapped *mapping.Vaults, most int) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()

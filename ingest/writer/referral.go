@@ -14,7 +14,6 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// referral is a record whose log names a partner.
 type referral struct {
 	*event.Record
 	effect *event.Effect
@@ -68,8 +67,8 @@ func encodeReferral(logID []byte, r referral) (*kgo.Record, error) {
 	return record, nil
 }
 
-// publish starts a span for each referral, in the trace of its block, however much later the block is deep enough. The
-// spans of a failed transaction are never ended, and so never exported.
+// publish starts a span for each referral, in the trace of its block. The spans of a failed transaction are never
+// exported.
 func publish(ctx context.Context, due []referral) (published func()) {
 	if !telemetry.Enabled() {
 		return func() {}

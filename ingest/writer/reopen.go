@@ -13,8 +13,8 @@ const (
 	AcceptReorgClose = "accept-reorg:close"
 )
 
-// Reopen reads the whole log to build the window for a head at the ancestor, plus everything above the ancestor. It
-// returns the published referrals above the ancestor, including those that an earlier, unfinished resumption retracted.
+// Reopen reads the whole log to build the window for a head at the ancestor, plus everything above it, and returns the
+// published referrals there, including those that an unfinished resumption retracted.
 func (w *Writer) Reopen(ctx context.Context, ancestor uint64,
 	progress func(done, of uint64)) (published []*event.Record, err error) {
 	w.State.Window = Window{}

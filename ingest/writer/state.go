@@ -13,9 +13,8 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// State is the position of the writer, from the newest cursor and the tail of the log. A
-// commit changes it before the broker has the transaction. If that fails, the session ends
-// and its state with it, so no step starts from something that was not committed.
+// State is the position of the writer. A commit changes it before the broker has the transaction. If that fails, the
+// session ends and its state with it.
 type State struct {
 	logID     []byte
 	genesis   common.Hash
@@ -45,12 +44,10 @@ type Coverage struct {
 	// Unproven is the last block whose logs were accepted unproven. Proven is the last block up to which such logs have
 	// since been proven by their receipts; in the cursor of an earlier version, compared with headers. 0 for none.
 	Unproven, Proven uint64
-	// SampledFrom is the first block from which NAV is sampled, if earlier blocks were read without samples or no
-	// endpoint had their state; 0 if no sample is missing.
+	// SampledFrom is the first block from which NAV is sampled, if earlier blocks have no samples; 0 if none is missing.
 	SampledFrom uint64
 	Removed     bool // its newest record says that it was removed
-	// record is the seq of its newest record that is not a removal, and offset the position of that record in the
-	// topic; 0 if the cursor does not have it.
+	// record is the seq of its newest record that is not a removal, and offset that record's position; 0 if unknown.
 	record uint64
 	offset int64
 	// Introduced is that record until it has a seq.
@@ -95,7 +92,6 @@ func (s *State) Indexed() []Coverage {
 	return slices.DeleteFunc(slices.Clone(s.Covered), func(v Coverage) bool { return v.Removed })
 }
 
-// Lowest returns the block up to which all of these vaults are covered.
 func Lowest(vaults []Coverage) uint64 {
 	lowest := uint64(math.MaxUint64)
 	for _, v := range vaults {
@@ -117,7 +113,6 @@ func (s *State) HashAt(number uint64) (hash common.Hash, known bool) {
 	return hash, false
 }
 
-// Change holds the effect of one transaction on the state.
 type Change struct {
 	Units    [][]*event.Record // facts (and retracts); seq and boundary are given by the writer
 	Head     *rpc.Header       // the new head, nil to keep it
@@ -127,21 +122,17 @@ type Change struct {
 	Covered  []Coverage        // vaults whose coverage is new or moved
 	Frozen   string
 	earlier  []referral // referrals of blocks that were already passed, to write now
-	// claim is true if only the writer changes, before the log was compared with
-	// the chain.
+	// claim is true if only the writer changes, before the log was compared with the chain.
 	claim bool
 	// parent is the trace context that its records carry.
 	parent string
 }
 
-// records returns the records of all units.
 func (c *Change) records() []*event.Record { return slices.Concat(c.Units...) }
 
-// apply folds a change whose records have their seqs into the state, and returns the
-// referrals that become due. Offsets are not known yet. None is due while the log is frozen,
-// or before it was compared with the chain after a start: confirmations may have been
-// lowered meanwhile, and a block that is deep enough by the new number may have left the
-// chain.
+// apply folds a change whose records have their seqs into the state, and returns the referrals that become due. None is
+// due while the log is frozen, or before it was compared with the chain after a start: confirmations may have been
+// lowered meanwhile, and a block that is deep enough by the new number may have left the chain.
 func (s *State) apply(c *Change, confirmations uint64) []referral {
 	before := s.Seq
 	for _, r := range c.records() {
@@ -190,8 +181,7 @@ func (s *State) apply(c *Change, confirmations uint64) []referral {
 	return s.Window.due(s.Mapped, publishedBefore, s.published, before)
 }
 
-// publishTarget returns the block up to which referrals are deep enough. A higher number of
-// confirmations never lowers it.
+// publishTarget returns the block up to which referrals are deep enough. It never moves back.
 func (s *State) publishTarget(confirmations uint64) uint64 {
 	if s.Head == nil {
 		return s.published
@@ -203,11 +193,9 @@ func (s *State) publishTarget(confirmations uint64) uint64 {
 	return max(s.published, min(deep, s.Head.Number))
 }
 
-// prune removes blocks that no later step needs from the window of at most size blocks:
-// blocks that are final and whose referrals were published, and blocks too far below the
-// head to be reorganised. If size is larger than before, the floor stays, because removed
-// blocks do not come back. While the log is frozen nothing is removed: a resumption needs
-// the blocks below its new head.
+// prune removes blocks that are final and whose referrals were published, and blocks too far below the head to be
+// reorganised. If size is larger than before, the floor stays, because removed blocks do not come back. While the log
+// is frozen nothing is removed: a resumption needs the blocks below its new head.
 func (s *State) prune(size uint64) {
 	if s.Head == nil || s.Frozen != "" {
 		return
@@ -216,7 +204,6 @@ func (s *State) prune(size uint64) {
 	s.Window.prune(s.Mapped, s.floor, s.published)
 }
 
-// cursor returns the cursor record of the state.
 func (s *State) cursor(chainID uint64, instance []byte) *event.Cursor {
 	c := &event.Cursor{
 		LogId: s.logID, GenesisHash: s.genesis[:], ChainId: chainID, InstanceId: instance, Seq: s.Seq,
@@ -285,7 +272,6 @@ func possible(c *event.Cursor) error {
 	return nil
 }
 
-// whole reports whether the hashes of a block have the length of hashes.
 func whole(b *event.Block) bool {
 	return len(b.GetHash()) == common.HashLength && len(b.GetParentHash()) == common.HashLength
 }
@@ -305,12 +291,10 @@ func LogFacts(logs ...*event.Log) []*event.Record {
 	return facts
 }
 
-// BlockFact returns a block as a record without a seq.
 func BlockFact(h *rpc.Header) *event.Record {
 	return &event.Record{Fact: &event.Record_Block{Block: h.Record()}}
 }
 
-// VaultFact returns a vault as a record without a seq.
 func VaultFact(v *event.Vault) *event.Record {
 	return &event.Record{Fact: &event.Record_Vault{Vault: v}}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// Window is the live part of the log that can still cause changes: logs and block records that a reorganisation may
-// have to retract, and referrals that are not published yet. Its records are in log order.
+// Window is the live part of the log that can still cause changes: what a reorganisation may have to retract, and
+// referrals that are not published yet. Its records are in log order.
 type Window struct{ entries []chainlog.Entry }
 
 // Apply folds the next record of the log into the window.
@@ -32,14 +32,12 @@ func (w *Window) Apply(e chainlog.Entry) {
 	}
 }
 
-// prune drops what no longer matters.
 func (w *Window) prune(mapped *mapping.Vaults, floor, published uint64) {
 	w.entries = slices.DeleteFunc(w.entries,
 		func(e chainlog.Entry) bool { return !matters(mapped, e.Record, floor, published) })
 }
 
-// matters reports whether a record can still matter: above the floor every record does, and below it only one that may
-// be, or belong to, a referral of a block after published.
+// matters reports whether a record is above the floor, or may belong to a referral of a block after published.
 func matters(mapped *mapping.Vaults, r *event.Record, floor, published uint64) bool {
 	number, _ := BlockOf(r)
 	return number > floor || number > published && mayRefer(mapped, r.GetLog())

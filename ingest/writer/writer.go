@@ -20,8 +20,7 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// ErrFenced means that another ingest has taken over the chain. With chain.standby this
-// one stands by again; with chain.standby 0 it ends.
+// ErrFenced means that another ingest has taken over the chain.
 var ErrFenced = errors.New("another ingest writes this chain's log now")
 
 // StartTimeout bounds the first contact with Kafka, and each read of a few records.
@@ -40,9 +39,8 @@ func (l Log) Cursor(ctx context.Context) (*event.Cursor, error) {
 	return chainlog.ReadCursor(ctx, l.ChainID, l.Kafka.Options()...)
 }
 
-// Mapped reads the newest record of each vault, at which the cursor points: it determines how the vault's logs are read
-// and mapped, regardless of the configuration. A cursor of an earlier version has no such pointers; its vaults have the
-// mapping of the reference contracts.
+// Mapped reads the newest record of each vault, which determines how the vault's logs are read and mapped, regardless
+// of the configuration. The vaults of a cursor of an earlier version have the mapping of the reference contracts.
 func (l Log) Mapped(
 	ctx context.Context, cursor *event.Cursor,
 ) (*mapping.Vaults, map[common.Address]*event.Vault, error) {
@@ -102,8 +100,7 @@ func (l Log) check(ctx context.Context, cursor *event.Cursor, genesis common.Has
 	return nil
 }
 
-// unlessMoved drops a refusal because of cursor and log if another ingest wrote to them between the reads of the two:
-// that is no contradiction, and the next session will see which writer is current.
+// unlessMoved drops a refusal because of cursor and log if another ingest wrote between the reads of the two.
 func (l Log) unlessMoved(ctx context.Context, cursor *event.Cursor, err error) error {
 	if !rpc.Refused(err) {
 		return err
@@ -141,12 +138,11 @@ type Options struct {
 	Committed func(*State)
 	// EarlierAtOnce is the number of records that one call of SendEarlier reads; 0 for the default.
 	EarlierAtOnce int
-	// Hook, if set, is called at every step, so that tests can make it fail there.
+	// Hook, if set, is called at every step.
 	Hook func(Step) error
 }
 
-// Writer is one transactional client, and the state of the log that it writes. It ends with the first transaction that
-// fails.
+// Writer is one transactional client and the state of its log, up to the first transaction that fails.
 type Writer struct {
 	Options
 	State   *State // nil before Restore
@@ -158,7 +154,6 @@ type Writer struct {
 	noState map[common.Address]uint64
 }
 
-// New returns a writer that can read the log. It needs Fence before it can write.
 func New(o Options, status *status.Tracker, log *slog.Logger) *Writer {
 	return &Writer{Options: o, status: status, log: log, noState: map[common.Address]uint64{}}
 }
@@ -175,8 +170,8 @@ func (w *Writer) Fence(ctx context.Context) (err error) {
 	return chainlog.Fence(ctx, w.client)
 }
 
-// partitioner puts the records of the log and the cursor into partition 0, where readers expect them, even if an
-// operator added partitions; and each referral into the partition of its key, as every Kafka client does by default.
+// partitioner puts the records of the log and the cursor into partition 0, even if an operator added partitions, and
+// each referral into the partition of its key.
 func (w *Writer) partitioner() kgo.Partitioner {
 	byKey := kgo.StickyKeyPartitioner(nil)
 	return kgo.BasicConsistentPartitioner(func(topic string) func(*kgo.Record, int) int {
@@ -191,7 +186,6 @@ func (w *Writer) partitioner() kgo.Partitioner {
 // Client returns the transactional client; nil before Fence.
 func (w *Writer) Client() *kgo.Client { return w.client }
 
-// Close ends the client.
 func (w *Writer) Close() {
 	w.endEarlier()
 	if w.client != nil {
@@ -208,8 +202,8 @@ func (w *Writer) Rightful(cursor *event.Cursor, last []byte) error {
 	return nil
 }
 
-// Restore builds the state from the cursor and the log's tail, or the state of a new log, whose cursor is nil. genesis
-// is that of the chain.
+// Restore builds the state from the cursor and the log's tail; for a new log the cursor is nil. genesis is that of the
+// chain.
 func (w *Writer) Restore(ctx context.Context, genesis common.Hash) (*event.Cursor, error) {
 	cursor, err := w.Cursor(ctx)
 	if err != nil {
@@ -284,7 +278,7 @@ func (w *Writer) Moves(final uint64) bool {
 }
 
 // Claim commits a cursor with the id of this writer, so that a predecessor that is still alive learns that it was
-// replaced. The log was not compared with the chain before it, so no referral becomes due by it.
+// replaced.
 func (w *Writer) Claim(ctx context.Context) error {
 	return w.Commit(ctx, &Change{claim: true, Frozen: w.State.Frozen})
 }
