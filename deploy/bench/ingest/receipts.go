@@ -30,12 +30,12 @@ func (b *benchmark) receipts(ctx context.Context) (_ []bench.Bar, err error) {
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	r := &changedLog{block: c.start + uint64(b.Blocks+1)/2}
-	liar, err := r.startLiar(ctx, c)
+	proxy, err := r.startProxy(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	defer liar.Close()
-	s, err := b.start(ctx, c, liar.URL)
+	defer proxy.Close()
+	s, err := b.start(ctx, c, proxy.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func (b *benchmark) receipts(ctx context.Context) (_ []bench.Bar, err error) {
 	return r.verify(ctx, s, c)
 }
 
-// startLiar starts a proxy in front of the chain's node that replaces the total of a block's last log, a valuation,
+// startProxy starts a proxy in front of the chain's node that replaces the total of a block's last log, a valuation,
 // wherever it occurs. Every valuation has a different total, so no other log is changed.
-func (r *changedLog) startLiar(ctx context.Context, c *chain) (*httptest.Server, error) {
+func (r *changedLog) startProxy(ctx context.Context, c *chain) (*httptest.Server, error) {
 	var logs []struct {
 		Data  hexutil.Bytes  `json:"data"`
 		Index hexutil.Uint64 `json:"logIndex"`

@@ -136,7 +136,7 @@ func (o *outcome) add(status int, retryAfter string, err error) {
 	defer o.mu.Unlock()
 	switch {
 	case err != nil:
-		o.other[innermost(err).Error()]++
+		o.other[rootCause(err).Error()]++
 	case status == http.StatusOK || status == http.StatusNotFound:
 		o.served++
 	case status == http.StatusServiceUnavailable && retryAfter != "":
@@ -146,8 +146,8 @@ func (o *outcome) add(status int, retryAfter string, err error) {
 	}
 }
 
-// innermost returns the reason of an error, without the path and the ports of a connection.
-func innermost(err error) error {
+// rootCause returns the reason of an error, without the path and the ports of a connection.
+func rootCause(err error) error {
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {

@@ -161,9 +161,9 @@ func (w *world) inTurns(ctx context.Context, s *server, questions []question) (*
 	return t, ctx.Err()
 }
 
-// hammer sends requests over the connections as fast as they are answered, with a minimal client, and returns the
+// measureRate sends requests over the connections as fast as they are answered, with a minimal client, and returns the
 // requests per second and the latencies.
-func hammer(addr, path string, connections int, for_ time.Duration) (float64, []time.Duration, error) {
+func measureRate(addr, path string, connections int, for_ time.Duration) (float64, []time.Duration, error) {
 	var mu sync.Mutex
 	var all []time.Duration
 	var faults []error

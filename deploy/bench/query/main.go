@@ -170,12 +170,12 @@ func (w *world) hot(ctx context.Context) ([]bench.Bar, error) {
 	var rates, bares []float64
 	var took, bareTook []time.Duration
 	for range rounds {
-		rate, all, err := hammer(s.addr, path, connections, w.Each/rounds/2)
+		rate, all, err := measureRate(s.addr, path, connections, w.Each/rounds/2)
 		if err != nil {
 			return nil, err
 		}
 		rates, took = append(rates, rate), append(took, all...)
-		if rate, all, err = hammer(plain.addr, "/", connections, w.Each/rounds/2); err != nil {
+		if rate, all, err = measureRate(plain.addr, "/", connections, w.Each/rounds/2); err != nil {
 			return nil, err
 		}
 		bares, bareTook = append(bares, rate), append(bareTook, all...)

@@ -12,16 +12,16 @@ import (
 
 const liveLogs = 20
 
-// lively is what live blocks cost: the times from the commit until the rows are in every table, and the engine's CPU
+// liveCost is what live blocks cost: the times from the commit until the rows are in every table, and the engine's CPU
 // time per block, in which a query for the position is included.
-type lively struct {
+type liveCost struct {
 	waits  []time.Duration
 	engine time.Duration
 }
 
 // live measures blocks at the head. It appends one, waits until every table has it, and appends the next. A block has
 // arrived when project announces it and lists has it. The blocks stay in the cached log.
-func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
+func (e *system) live(ctx context.Context, b *benchmark) (l liveCost, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ready, written := make(chan struct{}), make(chan struct{}, 1)

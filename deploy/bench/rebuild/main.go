@@ -161,10 +161,10 @@ func (b *benchmark) rebuild(ctx context.Context, e *system) (took, engine time.D
 }
 
 // liveBlocks times blocks at the head without a standby generation.
-func (b *benchmark) liveBlocks(ctx context.Context, e *system) (lively, error) {
+func (b *benchmark) liveBlocks(ctx context.Context, e *system) (liveCost, error) {
 	bench.Say("timing live blocks")
 	if err := b.command(ctx, e, "projection", "drop", "1"); err != nil {
-		return lively{}, err
+		return liveCost{}, err
 	}
 	return e.live(ctx, b)
 }

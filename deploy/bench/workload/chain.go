@@ -83,8 +83,8 @@ type request struct {
 	amount *big.Int
 }
 
-// said is an event that is not yet a log of a block.
-type said struct {
+// pendingEvent is an event that is not yet a log of a block.
+type pendingEvent struct {
 	number int // of the event: its transaction stays the same in another block
 	vault  int
 	event  contracts.Event
@@ -96,7 +96,7 @@ type block struct {
 	first  uint64 // seq of its first record
 	hash   common.Hash
 	parent common.Hash
-	said   []said
+	events []pendingEvent
 }
 
 // New returns a chain before its first record. It emits only records after the seq from.
@@ -213,10 +213,10 @@ func (c *Chain) Next() error {
 
 // mine writes a block with that many new logs.
 func (c *Chain) mine(logs int) error {
-	all := make([]said, 0, logs)
+	all := make([]pendingEvent, 0, logs)
 	for range logs {
 		vault := c.rng.IntN(Vaults)
-		all = append(all, said{c.Made, vault, c.event(&c.vaults[vault])})
+		all = append(all, pendingEvent{c.Made, vault, c.event(&c.vaults[vault])})
 		c.Made++
 	}
 	return c.enter(all, true)
@@ -227,15 +227,15 @@ func (c *Chain) mine(logs int) error {
 func (c *Chain) reorganise(depth int) error {
 	depth = min(depth, len(c.recent))
 	gone := c.recent[len(c.recent)-depth:]
-	var all []said
+	var all []pendingEvent
 	for _, b := range slices.Backward(gone) {
-		seq := b.first + uint64(len(b.said)) // seq of the block's own record
+		seq := b.first + uint64(len(b.events)) // seq of the block's own record
 		if err := c.add(func() (*event.Record, error) {
 			return &event.Record{Retracts: seq, Fact: &event.Record_Block{Block: b.fact()}}, nil
 		}); err != nil {
 			return err
 		}
-		for i := range slices.Backward(b.said) {
+		for i := range slices.Backward(b.events) {
 			c.Logs++
 			if err := c.add(func() (*event.Record, error) {
 				l, err := b.log(i)
@@ -246,7 +246,7 @@ func (c *Chain) reorganise(depth int) error {
 		}
 	}
 	for _, b := range gone {
-		all = append(all, b.said...)
+		all = append(all, b.events...)
 	}
 	c.recent = c.recent[:len(c.recent)-depth]
 	c.Block -= uint64(depth)
@@ -266,14 +266,14 @@ func (c *Chain) reorganise(depth int) error {
 }
 
 // enter writes a block.
-func (c *Chain) enter(all []said, boundary bool) error {
+func (c *Chain) enter(all []pendingEvent, boundary bool) error {
 	c.Block++
-	b := block{number: c.Block, first: c.Seq + 1, hash: hash(c.Block, c.turns, 1), said: slices.Clone(all)}
+	b := block{number: c.Block, first: c.Seq + 1, hash: hash(c.Block, c.turns, 1), events: slices.Clone(all)}
 	if len(c.recent) > 0 {
 		b.parent = c.recent[len(c.recent)-1].hash
 	}
-	c.Logs += uint64(len(b.said))
-	for i := range b.said {
+	c.Logs += uint64(len(b.events))
+	for i := range b.events {
 		if err := c.add(func() (*event.Record, error) {
 			l, err := b.log(i)
 			return &event.Record{Fact: &event.Record_Log{Log: l}}, err
@@ -296,7 +296,7 @@ func (b *block) fact() *event.Block {
 
 // log returns the block's i-th log.
 func (b *block) log(i int) (*event.Log, error) {
-	topics, data, err := contracts.Encode(b.said[i].event)
+	topics, data, err := contracts.Encode(b.events[i].event)
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +304,7 @@ func (b *block) log(i int) (*event.Log, error) {
 	for i := range topics {
 		raw[i] = topics[i][:]
 	}
-	a, tx := VaultAddress(b.said[i].vault), hash(uint64(b.said[i].number), 0, 2)
+	a, tx := VaultAddress(b.events[i].vault), hash(uint64(b.events[i].number), 0, 2)
 	return &event.Log{Address: a[:], Topics: raw, Data: data, BlockNumber: b.number, BlockHash: b.hash.Bytes(),
 		BlockTime: timeOf(b.number), TxHash: tx[:], TxIndex: uint32(i), LogIndex: uint32(i)}, nil
 }
