@@ -48,7 +48,7 @@ const (
 //
 // Blocks, transactions, receipts and logs survive a restart, but only the newest block's state does: an eth_call at a
 // block before the restart fails, and so does a reorganisation that would reach below it. Anvil writes the chain to dir
-// every 5 seconds and at a graceful shutdown, which its warden ensures even if the parent is killed. Only if anvil
+// every 5 seconds and at a graceful shutdown, which its supervisor ensures even if the parent is killed. Only if anvil
 // itself is killed, the blocks since the last write are lost.
 func StartAnvil(ctx context.Context, dir string, opts AnvilOptions) (*Anvil, error) {
 	bin, err := anvilBinary()
@@ -67,7 +67,7 @@ func StartAnvil(ctx context.Context, dir string, opts AnvilOptions) (*Anvil, err
 		port, err := claimPort(anvilName, 0)
 		a.URL, a.WSURL = "http://"+addr(port), "ws://"+addr(port)
 		return childSpec{
-			Kind: wardenKind, Path: bin, Dir: dir, Args: append([]string{anvilName}, opts.args(dir, state, port)...),
+			Kind: supervisorKind, Path: bin, Dir: dir, Args: append([]string{anvilName}, opts.args(dir, state, port)...),
 			// Only one step: anvil writes its whole chain before it exits.
 			Stop: []stopStep{{int(syscall.SIGTERM), 20 * time.Second}},
 		}, err

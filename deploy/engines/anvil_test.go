@@ -43,7 +43,7 @@ func TestAnvilContinuesItsChain(t *testing.T) {
 	}
 }
 
-// The parent is killed: the warden still shuts anvil down gracefully, and no block is lost.
+// The parent is killed: the supervisor still shuts anvil down gracefully, and no block is lost.
 func TestAnvilKeepsEveryBlockWhenItsParentIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	p := startParent(t, "anvil", dir)

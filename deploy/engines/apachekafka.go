@@ -129,9 +129,9 @@ func startApacheKafka(ctx context.Context, dir string, node kafkaNode) (*ApacheK
 	return k, nil
 }
 
-// javaSpec describes how the warden runs and stops a program in Java.
+// javaSpec describes how the supervisor runs and stops a program in Java.
 func javaSpec(java, dir string, args []string) childSpec {
-	return childSpec{Kind: wardenKind, Path: java, Dir: dir, Args: append([]string{java}, args...),
+	return childSpec{Kind: supervisorKind, Path: java, Dir: dir, Args: append([]string{java}, args...),
 		Stop: []stopStep{{int(syscall.SIGTERM), 20 * time.Second}}}
 }
 

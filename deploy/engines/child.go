@@ -19,7 +19,7 @@ const lockFD = 3
 
 // A childSpec is the task of a helper process.
 type childSpec struct {
-	Kind string   // warden, clickhouse or sweeper
+	Kind string   // supervisor, clickhouse or cleaner
 	Path string   // the program to run, or the library to load
 	Args []string // including the program's name
 	Dir  string   // the engine's working directory, or the folder to remove
@@ -27,7 +27,7 @@ type childSpec struct {
 	// From and To are only for ClickHouse: the address for clients, and that of the engine behind the relay.
 	From, To string
 
-	// The rest is only for a warden.
+	// The rest is only for a supervisor.
 	Env      []string // added to the environment
 	UID, GID uint32   // user to run as; 0 is the current one
 	Stop     []stopStep
@@ -41,9 +41,9 @@ type stopStep struct {
 
 // The kinds of helper.
 const (
-	wardenKind     = "warden"
+	supervisorKind = "supervisor"
 	clickHouseKind = "clickhouse"
-	sweeperKind    = "sweeper"
+	cleanerKind    = "cleaner"
 )
 
 // init takes over the process if it was started as a helper. It must be in init: the engine in libchdb needs the
@@ -60,12 +60,12 @@ func init() {
 		childFail("read its task", err)
 	}
 	switch spec.Kind {
-	case wardenKind:
-		os.Exit(runWarden(spec))
+	case supervisorKind:
+		os.Exit(runSupervisor(spec))
 	case clickHouseKind:
 		os.Exit(runClickHouse(spec))
-	case sweeperKind:
-		os.Exit(runSweeper(spec))
+	case cleanerKind:
+		os.Exit(runCleaner(spec))
 	default:
 		childFail("read its task", fmt.Errorf("%s has the unknown kind %q", childEnv, spec.Kind))
 	}

@@ -16,7 +16,7 @@ func RemoveAtExit(dir string) error {
 	if err != nil {
 		return fmt.Errorf("remove a folder at exit: %w", err)
 	}
-	cmd, err := childCommand(childSpec{Kind: sweeperKind, Dir: dir})
+	cmd, err := childCommand(childSpec{Kind: cleanerKind, Dir: dir})
 	if err != nil {
 		return fmt.Errorf("remove %s at exit: %w", dir, err)
 	}
@@ -59,15 +59,15 @@ func newDir(parent, prefix string, keep bool) (string, error) {
 	return dir, RemoveAtExit(dir)
 }
 
-// heldOpen keeps the sweepers' pipes from the garbage collector, which would close them.
+// heldOpen keeps the cleaners' pipes from the garbage collector, which would close them.
 var heldOpen struct {
 	sync.Mutex
 	pipes []io.Closer
 }
 
-// runSweeper is the main function of a sweeper: it waits for the parent to exit, then for its engines, then removes the
+// runCleaner is the main function of a cleaner: it waits for the parent to exit, then for its engines, then removes the
 // folder.
-func runSweeper(spec childSpec) int {
+func runCleaner(spec childSpec) int {
 	io.Copy(io.Discard, os.Stdin)
 	locks, err := filepath.Glob(filepath.Join(spec.Dir, "*", "lock"))
 	if err != nil {

@@ -18,7 +18,7 @@ func TestRemoveAtExit(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p := startParent(t, "sweeper", dir)
+	p := startParent(t, "cleaner", dir)
 	if _, err := os.Stat(filepath.Join(dir, "anvil", "lock")); err != nil {
 		t.Fatal(err)
 	}

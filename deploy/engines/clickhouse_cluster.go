@@ -149,9 +149,9 @@ func (z *zooKeeper) ping(ctx context.Context) error {
 	if _, err := conn.Write([]byte("ruok")); err != nil {
 		return err
 	}
-	said, err := io.ReadAll(conn)
-	if err == nil && string(said) != "imok" {
-		err = fmt.Errorf("it says %q", said)
+	output, err := io.ReadAll(conn)
+	if err == nil && string(output) != "imok" {
+		err = fmt.Errorf("it says %q", output)
 	}
 	return err
 }

@@ -24,7 +24,7 @@ func TestClickHouseKeepsData(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.err != nil {
-				t.Errorf("it did not end gracefully: %v: %s", c.err, c.lastWords())
+				t.Errorf("it did not end gracefully: %v: %s", c.err, c.lastLines())
 			}
 		},
 		(*ClickHouse).Kill,
@@ -39,7 +39,7 @@ func TestClickHouseKeepsData(t *testing.T) {
 			fmt.Sprintf("INSERT INTO navlog_g1.t VALUES (%d)", i))
 		var rows uint64
 		if err := conn.QueryRow(t.Context(), "SELECT count() FROM navlog_g1.t").Scan(&rows); err != nil {
-			t.Fatalf("%v: its log ends with: %s", err, c.lastWords())
+			t.Fatalf("%v: its log ends with: %s", err, c.lastLines())
 		}
 		if rows != uint64(i+1) {
 			t.Fatalf("after %d restarts: %d rows, want %d", i, rows, i+1)

@@ -22,7 +22,7 @@
 // An engine runs as a child of a child. This package's init checks an environment variable; if it is set, the process
 // is not navlog (or a test binary) but a helper that this package started, and it never reaches main:
 //
-//	navlog ──stdin pipe──▶ warden ──▶ postgres | anvil | java ...  the warden reads its stdin; at the end of it (Close,
+//	navlog ──stdin pipe──▶ supervisor ─▶ postgres|anvil|java        it reads its stdin; at the end of it (Close,
 //	       │                                                        or death of navlog, even by SIGKILL) it asks its
 //	       │                                                        engine to stop, and after a while makes it
 //	       └─stdin pipe──▶ clickhouse (libchdb in that process)     the engine's own query ends with its stdin

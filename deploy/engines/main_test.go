@@ -78,7 +78,7 @@ func (r role) start(ctx context.Context) (started, error) {
 			return started{}, err
 		}
 		return started{a.URL, a.Pid}, nil
-	case "sweeper":
+	case "cleaner":
 		if err := RemoveAtExit(r.Dir); err != nil {
 			return started{}, err
 		}

@@ -68,7 +68,7 @@ func StartPgBouncer(ctx context.Context, dir, database string) (*PgBouncer, erro
 			args = append(args, "--user=nobody") // words: "nobody": the name of a user
 		}
 		// Its graceful ways to stop wait for clients, and it has nothing to lose: it is simply killed.
-		return childSpec{Kind: wardenKind, Path: program, Dir: dir, Args: append(args, file)}, nil
+		return childSpec{Kind: supervisorKind, Path: program, Dir: dir, Args: append(args, file)}, nil
 	}, p.answers)
 	if err != nil {
 		return nil, err

@@ -97,7 +97,7 @@ func preparePostgres(ctx context.Context, dir string) (*postgresServer, error) {
 		return nil, err
 	}
 	if s.uid != 0 {
-		if err := passable(dir); err != nil {
+		if err := checkTraversable(dir); err != nil {
 			return nil, fmt.Errorf("start %s: for root it runs with the uid %d, which must be able to access its data: %w",
 				postgresName, nobodyID, err)
 		}
@@ -162,12 +162,12 @@ func (s *postgresServer) initdb(ctx context.Context) error {
 	return nil
 }
 
-// spec describes how the warden runs and stops the server: fast shutdown (sessions are ended, data written), then
+// spec describes how the supervisor runs and stops the server: fast shutdown (sessions are ended, data written), then
 // immediate.
 func (s *postgresServer) spec() childSpec {
 	program := filepath.Join(s.bin, "postgres")
 	spec := childSpec{
-		Kind: wardenKind, Path: program, Dir: s.dir, UID: s.uid, GID: s.uid,
+		Kind: supervisorKind, Path: program, Dir: s.dir, UID: s.uid, GID: s.uid,
 		Args: []string{program, "-D", s.data}, // the full path, from which it finds its libraries
 		Stop: []stopStep{{int(syscall.SIGINT), 20 * time.Second}, {int(syscall.SIGQUIT), 5 * time.Second}},
 	}
@@ -206,13 +206,13 @@ func (s *postgresServer) createDatabase(ctx context.Context) error {
 func postgresBin(uid uint32) (string, error) {
 	bin, err := packagedPostgres()
 	if err == nil && uid != 0 {
-		err = passable(bin)
+		err = checkTraversable(bin)
 	}
 	if err == nil {
 		return bin, nil
 	}
 	for _, bin := range installedPostgres() {
-		if uid == 0 || passable(bin) == nil {
+		if uid == 0 || checkTraversable(bin) == nil {
 			return bin, nil
 		}
 	}
@@ -269,8 +269,8 @@ func packagedPostgres() (string, error) {
 	return filepath.Join(root, "native", "bin"), nil
 }
 
-// passable reports whether any user can pass through every folder down to path.
-func passable(path string) error {
+// checkTraversable reports whether any user can pass through every folder down to path.
+func checkTraversable(path string) error {
 	for dir := path; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if err != nil {

@@ -20,7 +20,7 @@ func TestPostgresKeepsData(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p.err != nil {
-				t.Errorf("it did not end gracefully: %v: %s", p.err, p.lastWords())
+				t.Errorf("it did not end gracefully: %v: %s", p.err, p.lastLines())
 			}
 		},
 		(*Postgres).Kill,

@@ -20,7 +20,7 @@ import (
 const (
 	// readyWait is how long an engine may take from launch to its first response, including recovery after a crash.
 	readyWait = 2 * time.Minute
-	// stopWait is how long Close waits. It is more than the sum of any warden's steps, so it is only reached if a
+	// stopWait is how long Close waits. It is more than the sum of any supervisor's steps, so it is only reached if a
 	// helper itself hangs.
 	stopWait = 40 * time.Second
 )
@@ -167,21 +167,21 @@ func (p *process) failed(err error) error {
 	if err == nil {
 		err = errors.New("it ended at once")
 	}
-	return fmt.Errorf("start %s: %w: its log %s ends with: %s", p.what, err, p.log, p.lastWords())
+	return fmt.Errorf("start %s: %w: its log %s ends with: %s", p.what, err, p.log, p.lastLines())
 }
 
 // reason returns the last exception in ClickHouse's log since it was started, or else the end of its output.
 func (p *process) reason() string {
-	said := p.tail(64 << 10)
-	if i := strings.LastIndex(said, "DB::Exception: "); i >= 0 {
-		line, _, _ := strings.Cut(said[i+len("DB::Exception: "):], ", Stack trace")
+	output := p.tail(64 << 10)
+	if i := strings.LastIndex(output, "DB::Exception: "); i >= 0 {
+		line, _, _ := strings.Cut(output[i+len("DB::Exception: "):], ", Stack trace")
 		line, _, _ = strings.Cut(line, "\n")
 		return line
 	}
-	return p.lastWords()
+	return p.lastLines()
 }
 
-func (p *process) lastWords() string {
+func (p *process) lastLines() string {
 	lines := strings.Split(p.tail(2000), "\n")
 	return strings.Join(lines[max(0, len(lines)-5):], " | ")
 }

@@ -27,7 +27,7 @@ func reset(t *testing.T, addr string, say string) {
 }
 
 // PostgreSQL survives clients that log in with an unknown user name or reset connections.
-func TestPostgresOutlivesStrangers(t *testing.T) {
+func TestPostgresSurvivesForeignClients(t *testing.T) {
 	p := startPostgresFor(t, engineDir(t))
 	first := connectPostgres(t, p.URL)
 	u, err := url.Parse(p.URL)
@@ -52,7 +52,7 @@ func TestPostgresOutlivesStrangers(t *testing.T) {
 
 // ClickHouse as a library survives connections that are reset, because of the relay: before the log-in, and while a
 // response waits to be read.
-func TestClickHouseOutlivesResets(t *testing.T) {
+func TestClickHouseSurvivesResets(t *testing.T) {
 	c := startClickHouseFor(t, engineDir(t))
 	first := openClickHouse(t, c, "default")
 	reset(t, c.Addr, "")

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// runWarden is the main function of a warden: it starts the engine, reports its pid, waits until the parent closes the
-// pipe or exits, and stops the engine.
+// runSupervisor is the main function of a supervisor: it starts the engine, reports its pid, waits until the parent
+// closes the pipe or exits, and stops the engine.
 //
 //	            engine ended
 //	running ──────────────────────────────▶ exit with its code
 //	   │ stdin ended                              ▲
 //	   ▼                                          │ engine ended
 //	stopping: signal, wait ──▶ signal, wait ──▶ SIGKILL to its group
-func runWarden(spec childSpec) int {
+func runSupervisor(spec childSpec) int {
 	// The parent stops the engine by closing the pipe; a signal sent to a whole process group must not leave the engine
-	// without its warden. Signals are caught and dropped, not ignored: an engine would inherit that, and java then
+	// without its supervisor. Signals are caught and dropped, not ignored: an engine would inherit that, and java then
 	// ignores them too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 

@@ -11,20 +11,20 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
-// outcome is a test that records how it ended.
-type outcome struct {
+// recordingT is a test that records how it ended.
+type recordingT struct {
 	testing.TB
 	how string
 }
 
-func (o *outcome) Helper() {}
+func (o *recordingT) Helper() {}
 
-func (o *outcome) Skip(why ...any) {
+func (o *recordingT) Skip(why ...any) {
 	o.how = "skipped: " + fmt.Sprint(why...)
 	runtime.Goexit()
 }
 
-func (o *outcome) Fatal(why ...any) {
+func (o *recordingT) Fatal(why ...any) {
 	o.how = "failed: " + fmt.Sprint(why...)
 	runtime.Goexit()
 }
@@ -69,7 +69,7 @@ func TestWhatIsMissing(t *testing.T) {
 	} {
 		for ci, want := range map[string]string{"true": "failed: ", "": "skipped: "} {
 			t.Setenv("CI", ci)
-			var o outcome
+			var o recordingT
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A process that was killed together with its sweeper leaves its folder. The next one removes it, but not the folder of
+// A process that was killed together with its cleaner leaves its folder. The next one removes it, but not the folder of
 // a process that lives, and not one whose engine still runs.
 func TestLeftFoldersAreRemoved(t *testing.T) {
 	ended := exec.Command("true")

@@ -29,7 +29,7 @@ func NameServer(t testing.TB) *Names {
 		t.Fatal(err)
 	}
 	s := &Names{conn: conn}
-	s.Say()
+	s.SetAddrs()
 	t.Cleanup(s.Close)
 	go s.serve()
 	return s
@@ -61,13 +61,13 @@ func (s *Names) script(answers func(n int, name string) ([]string, <-chan struct
 	s.asked, s.answers = 0, answers
 }
 
-// Know makes the server answer for these names only. A name without addresses exists.
-func (s *Names) Know(names map[string][]string) {
+// SetNames makes the server answer for these names only. A name without addresses exists.
+func (s *Names) SetNames(names map[string][]string) {
 	s.script(func(_ int, name string) ([]string, <-chan struct{}) { return names[name], nil })
 }
 
-// Say makes the server answer with these addresses; without any, the name does not exist.
-func (s *Names) Say(addrs ...string) {
+// SetAddrs makes the server answer with these addresses; without any, the name does not exist.
+func (s *Names) SetAddrs(addrs ...string) {
 	s.Script(func(int) ([]string, <-chan struct{}) { return addrs, nil })
 }
 
