@@ -48,14 +48,14 @@ var table = []action{
 	requestExpiring, requestBoth, settlement, claiming, cancellation, expiry,
 }
 
-// scripted is an action of the prologue, in one of the vaults.
+// scripted is one of the first actions, in one of the vaults.
 type scripted struct {
 	action
 	vault int
 }
 
-// prologue makes every kind of event, through every way of calling.
-var prologue = []scripted{
+// firstActions makes every kind of event, through every way of calling.
+var firstActions = []scripted{
 	{depositPlain, 0}, {depositRouted, 0}, {depositReferral, 1}, {depositPlain, 2}, {depositRouted, 1}, {navUpdate, 0},
 	{navUpdate, 1}, {sweepSome, 0}, {sweepAll, 1}, {depositPlain, 0}, {sweepAll, 0}, {navUpdate, 2},
 	{requestPlain, 0}, {requestReferral, 0}, {requestRouted, 1}, {requestExpiring, 2}, {settlement, 0}, {claiming, 0},

@@ -21,8 +21,8 @@ import (
 	compiled "github.com/navlog/navlog/schemas/contracts/abi"
 )
 
-// patience is how long a transaction may stay unmined: several blocks of a slow development chain.
-const patience = time.Minute
+// callTimeout is how long a transaction may stay unmined: several blocks of a slow development chain.
+const callTimeout = time.Minute
 
 // The maximum price of a unit of gas, in wei. A development chain charges one gwei or less.
 var (
@@ -70,7 +70,7 @@ func dial(ctx context.Context, rpcURL string) (*chain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the development chain: %w", err)
 	}
-	c := &chain{rpc: client, Client: ethclient.NewClient(client), patience: patience}
+	c := &chain{rpc: client, Client: ethclient.NewClient(client), patience: callTimeout}
 	if c.id, err = c.ChainID(ctx); err != nil {
 		client.Close()
 		return nil, fmt.Errorf("ask the development chain for its chain id: %w", err)
@@ -80,7 +80,7 @@ func dial(ctx context.Context, rpcURL string) (*chain, error) {
 
 // send signs and sends one transaction and waits until it is mined. It fails if the transaction reverts.
 func (c *chain) send(ctx context.Context, from account, call transaction) (*types.Receipt, error) {
-	if err := c.payGas(ctx, from.address); err != nil {
+	if err := c.fund(ctx, from.address); err != nil {
 		return nil, err
 	}
 	if c.blockTime > 0 {
@@ -105,8 +105,8 @@ func (c *chain) send(ctx context.Context, from account, call transaction) (*type
 	return c.mined(ctx, tx.Hash())
 }
 
-// payGas keeps an account supplied with ether, which is free on a development chain.
-func (c *chain) payGas(ctx context.Context, a common.Address) error {
+// fund keeps an account supplied with ether, which is free on a development chain.
+func (c *chain) fund(ctx context.Context, a common.Address) error {
 	balance, err := c.BalanceAt(ctx, a, nil)
 	if err != nil {
 		return fmt.Errorf("read the ether balance of %s: %w", a, err)

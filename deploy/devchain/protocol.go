@@ -48,13 +48,13 @@ var protocols = map[string]struct {
 	parts []string
 	// spenders are the roles of the contracts, beside the vault, that take assets and shares of users.
 	spenders []string
-	// prologue lists the turns with which a scenario begins, all of one user: those that are rarely drawn.
-	prologue []int
+	// firstTurns lists the turns with which a scenario begins, all of one user: those that are rarely drawn.
+	firstTurns []int
 }{
 	"erc4626": {contract: "PlainVault", name: "Plain Dollar Vault", symbol: "vPLAIN", turns: plainTurns},
 	"erc7540": {contract: "RedeemVault", name: "Queued Dollar Vault", symbol: "vQUEUE", turns: redeemTurns},
 	"lagoon-v0.6": {contract: "LagoonVault", name: "Lagoon Dollar Vault", symbol: "vLAGOON", turns: lagoonTurns,
-		prologue: []int{0, 1, 0, 8, 9, 2, 3, 4, 3, 8, 9, 5}},
+		firstTurns: []int{0, 1, 0, 8, 9, 2, 3, 4, 3, 8, 9, 5}},
 	"yo": {contract: "YoVault", name: "Yo Dollar Vault", symbol: "vYO", turns: yoTurns, spenders: []string{"gateway"}},
 	"veda": {contract: "VedaVault", name: "Boring Dollar Vault", symbol: "vBORING", turns: vedaTurns,
 		parts: []string{"teller", "accountant", "queue"}, spenders: []string{"queue"}},
@@ -79,8 +79,8 @@ type Play struct {
 	// own.
 	manager account
 	// at holds the contracts by name.
-	at       map[string]*Contract
-	prologue []int
+	at         map[string]*Contract
+	firstTurns []int
 	// requests are the 32-byte ids of requests, the newest last.
 	requests []common.Hash
 }
@@ -161,8 +161,8 @@ func (p *Play) Close() { p.chain.Close() }
 // setUp deploys the contracts, and gives all users the assets and allowances that the scenario needs.
 func (p *Play) setUp(ctx context.Context) error {
 	of := protocols[p.Preset]
-	p.ChainID, p.Name, p.Symbol, p.Sources, p.prologue = p.chain.id.Uint64(), of.name, of.symbol,
-		map[string]common.Address{}, of.prologue
+	p.ChainID, p.Name, p.Symbol, p.Sources, p.firstTurns = p.chain.id.Uint64(), of.name, of.symbol,
+		map[string]common.Address{}, of.firstTurns
 	asset, err := p.deploy(ctx, "MockAsset", "Development Dollar", "DUSD", uint8(assetDecimals))
 	if err != nil {
 		return err
@@ -271,13 +271,13 @@ func (p *Play) Run(ctx context.Context, interval time.Duration, log *slog.Logger
 	return repeat(ctx, interval, "preset "+p.Preset, p.step, log)
 }
 
-// step takes the next turn of the prologue or, after that, a randomly drawn one. If the contracts reject a turn,
+// step takes the next of the first turns or, after that, a randomly drawn one. If the contracts reject a turn,
 // another one is tried.
 func (p *Play) step(ctx context.Context) error {
 	turns := protocols[p.Preset].turns
-	if len(p.prologue) > 0 {
-		next := p.prologue[0]
-		p.prologue = p.prologue[1:]
+	if len(p.firstTurns) > 0 {
+		next := p.firstTurns[0]
+		p.firstTurns = p.firstTurns[1:]
 		return turns[next].do(ctx, p, p.users[0])
 	}
 	var err error

@@ -98,7 +98,7 @@ func (s *stage) refuses(from account, want string, call transaction) {
 	}
 }
 
-func (s *stage) figure(want int64, of *Contract, method string, arguments ...any) {
+func (s *stage) checkValue(want int64, of *Contract, method string, arguments ...any) {
 	s.Helper()
 	got, err := read[*big.Int](s.ctx, of, method, arguments...)
 	if err != nil {
@@ -111,12 +111,12 @@ func (s *stage) figure(want int64, of *Contract, method string, arguments ...any
 
 func (s *stage) assets(want int64, a common.Address) {
 	s.Helper()
-	s.figure(want, s.v.asset, "balanceOf", a)
+	s.checkValue(want, s.v.asset, "balanceOf", a)
 }
 
 func (s *stage) shares(want int64, a common.Address) {
 	s.Helper()
-	s.figure(want, s.v.Contract, "balanceOf", a)
+	s.checkValue(want, s.v.Contract, "balanceOf", a)
 }
 
 func (s *stage) deposit(assets int64, receiver common.Address) transaction {
@@ -173,8 +173,8 @@ func TestDepositsAndNav(t *testing.T) {
 		contracts.DepositAccepted{DepositID: n(2), Owner: s.alice.address, PartnerID: 1<<32 - 1, Sender: s.alice.address,
 			Assets: n(500), Shares: n(400)})
 	// Deposits since then are part of the total; the next valuation replaces it.
-	s.figure(1750, s.v.Contract, "totalAssets")
-	s.figure(1500, s.v.Contract, "totalDeposited")
+	s.checkValue(1750, s.v.Contract, "totalAssets")
+	s.checkValue(1500, s.v.Contract, "totalDeposited")
 	s.emits(oracle, s.nav(1400),
 		contracts.NavUpdated{NavID: n(2), Updater: oracle.address, NavPerShare: n(1e18), TotalAssets: n(1400),
 			TotalSupply: n(1400)})
@@ -233,7 +233,7 @@ func TestERC4626Beside(t *testing.T) {
 	}
 	// Synchronous withdrawals are disabled.
 	for _, limit := range []string{"maxWithdraw", "maxRedeem", "maxMint"} {
-		s.figure(0, s.v.Contract, limit, s.bob.address)
+		s.checkValue(0, s.v.Contract, limit, s.bob.address)
 	}
 	for _, method := range []string{"withdraw", "redeem"} {
 		_, err := read[*big.Int](s.ctx, s.v.Contract, method, n(1), s.bob.address, s.bob.address)
@@ -262,7 +262,7 @@ func TestSweepsAreContiguous(t *testing.T) {
 		contracts.DepositsSwept{SweepID: n(2), Custodian: custodian.address, FromDepositID: n(3), ToDepositID: n(4),
 			Assets: n(43_000)})
 	s.assets(0, s.v.Address)
-	s.figure(4, s.v.Contract, "sweptTo")
+	s.checkValue(4, s.v.Contract, "sweptTo")
 }
 
 func TestSettlementAndClaim(t *testing.T) {
@@ -277,7 +277,7 @@ func TestSettlementAndClaim(t *testing.T) {
 			Shares: n(101), AssetsEstimate: n(101)})
 	s.shares(700, s.alice.address) // the shares are in escrow, and still part of the supply
 	s.shares(401, s.v.Address)
-	s.figure(2000, s.v.Contract, "totalSupply")
+	s.checkValue(2000, s.v.Contract, "totalSupply")
 	s.refuses(s.alice, "InsufficientBalance", s.request(701, s.alice.address))
 	s.refuses(s.alice, "ZeroAmount", s.request(0, s.alice.address))
 	s.refuses(s.alice, "ZeroAddress", s.request(1, common.Address{}))
@@ -296,8 +296,8 @@ func TestSettlementAndClaim(t *testing.T) {
 			Assets: n(450)},
 		contracts.WithdrawalsSettled{SettlementID: n(1), Funder: manager.address, RequestCount: n(2), Shares: n(401),
 			Assets: n(601), NavPerShare: n(1_500_000_000_000_000_000)})
-	s.figure(1599, s.v.Contract, "totalSupply")
-	s.figure(3000-601, s.v.Contract, "totalAssets")
+	s.checkValue(1599, s.v.Contract, "totalSupply")
+	s.checkValue(3000-601, s.v.Contract, "totalAssets")
 	s.assets(1_000_000-601, manager.address)
 
 	s.refuses(manager, "WrongStatus[0 1]", s.settle(0))
@@ -310,7 +310,7 @@ func TestSettlementAndClaim(t *testing.T) {
 			Assets: n(450)})
 	s.assets(before+450, s.bob.address) // the receiver is paid, not the owner
 	s.assets(before, s.alice.address)
-	s.figure(450, s.v.Contract, "totalClaimed")
+	s.checkValue(450, s.v.Contract, "totalClaimed")
 	s.refuses(s.alice, "WrongStatus[0 2]", s.claim(0))
 	// The other claim is still there in addition to the two unswept deposits, and a sweep does not touch it.
 	s.do(manager, s.sweep(2))
@@ -355,7 +355,7 @@ func TestCancellationAndExpiry(t *testing.T) {
 	s.refuses(s.bob, "WrongStatus[1 4]", s.expire(1))
 	s.refuses(s.alice, "WrongStatus[2 3]", s.claim(2))
 	s.refuses(s.bob, "RequestNotExpired[0 0]", s.expire(0)) // 0 never expires
-	s.figure(1000, s.v.Contract, "totalSupply")
+	s.checkValue(1000, s.v.Contract, "totalSupply")
 }
 
 // callAt tries a call to the vault as if the block's time were at, and expects it to succeed or to be rejected.
@@ -421,7 +421,7 @@ func TestRouter(t *testing.T) {
 	s.emits(s.bob, ask,
 		contracts.WithdrawalRequested{RequestIndex: n(0), Owner: s.bob.address, PartnerID: 7, Receiver: s.alice.address,
 			Shares: n(600), AssetsEstimate: n(600)})
-	s.figure(0, s.v.Contract, "allowance", s.bob.address, s.routerAt)
+	s.checkValue(0, s.v.Contract, "allowance", s.bob.address, s.routerAt)
 	s.refuses(s.alice, "InsufficientAllowance",
 		s.v.call("requestWithdrawalFor", s.bob.address, n(1), s.alice.address, uint32(7)))
 

@@ -2,7 +2,7 @@
 // Scenario endlessly deposits, values, sweeps, requests, settles, claims, cancels and expires.
 //
 // The chain is its only memory. Every step reads from the vaults what can be done, so a scenario continues where
-// another one stopped, and also after a reorganisation. On a chain without deposits it begins with a prologue that
+// another one stopped, and also after a reorganisation. On a chain without deposits it begins with fixed actions that
 // contains every kind of event; after that it draws steps from a table of weights. The draws follow from the seed and
 // the block at which the scenario begins, so the same seed on the same chain takes the same steps.
 //
@@ -45,11 +45,11 @@ type Scenario struct {
 	byAddress map[common.Address]account
 
 	// set by connect
-	chain    *chain
-	vaults   []*vault
-	router   *Contract
-	rng      *rand.Rand
-	prologue []scripted
+	chain        *chain
+	vaults       []*vault
+	router       *Contract
+	rng          *rand.Rand
+	firstActions []scripted
 }
 
 // New creates a scenario for deployed contracts, which does nothing until Run or Steps. Deposits and requests are
@@ -171,18 +171,18 @@ func (s *Scenario) bind(ctx context.Context, c *chain) error {
 		return fmt.Errorf("read the number of the newest block: %w", err)
 	}
 	s.rng = rand.New(rand.NewPCG(uint64(s.seed), head))
-	s.prologue = nil
+	s.firstActions = nil
 	if deposits.Sign() == 0 {
-		s.prologue = prologue
+		s.firstActions = firstActions
 	}
 	return nil
 }
 
-// step takes the next step of the prologue or, if that is over or cannot be taken now, one drawn from the table.
+// step takes the next of the first actions or, if there is none left or cannot be taken now, one drawn from the table.
 func (s *Scenario) step(ctx context.Context) error {
-	if len(s.prologue) > 0 {
-		next := s.prologue[0]
-		s.prologue = s.prologue[1:]
+	if len(s.firstActions) > 0 {
+		next := s.firstActions[0]
+		s.firstActions = s.firstActions[1:]
 		if done, err := s.take(ctx, next.action, s.vaults[next.vault%len(s.vaults)]); done || err != nil {
 			return err
 		}

@@ -21,9 +21,9 @@ func calling(role, method string, arguments argsFunc) turnFunc {
 	}
 }
 
-// parting returns a turn in which a user calls one of the vault's contracts with a part of their amount according to
-// the vault's function of.
-func parting(of, role, method string, arguments argsFunc) turnFunc {
+// callWithPart returns a turn in which a user calls one of the vault's contracts with a part of their amount according
+// to the vault's function of.
+func callWithPart(of, role, method string, arguments argsFunc) turnFunc {
 	return func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, of, who.address)
 		if err != nil {
@@ -33,8 +33,8 @@ func parting(of, role, method string, arguments argsFunc) turnFunc {
 	}
 }
 
-// plainly returns a turn in which a user calls the vault without an amount.
-func plainly(method string) turnFunc {
+// callWithoutAmount returns a turn in which a user calls the vault without an amount.
+func callWithoutAmount(method string) turnFunc {
 	return func(ctx context.Context, p *Play, who account) error { return p.send(ctx, who, p.at["vault"], method) }
 }
 
@@ -68,14 +68,14 @@ func gain(ctx context.Context, p *Play, _ account) error {
 
 var plainTurns = []turn{
 	{5, calling("vault", "deposit", toReceiver)},
-	{3, parting("balanceOf", "vault", "redeem",
+	{3, callWithPart("balanceOf", "vault", "redeem",
 		func(p *Play, who account) []any { return append(toReceiver(p, who), who.address) })},
 	{1, gain},
 }
 
 var redeemTurns = []turn{
 	{4, calling("vault", "deposit", toReceiver)},
-	{4, parting("balanceOf", "vault", "requestRedeem",
+	{4, callWithPart("balanceOf", "vault", "requestRedeem",
 		func(_ *Play, who account) []any { return []any{who.address, who.address} })},
 	{3, func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, "pending", who.address)
@@ -84,19 +84,19 @@ var redeemTurns = []turn{
 		}
 		return p.send(ctx, p.manager, p.at["vault"], "fulfill", who.address, some)
 	}},
-	{5, parting("claimable", "vault", "redeem", toReceiver)},
+	{5, callWithPart("claimable", "vault", "redeem", toReceiver)},
 }
 
 var lagoonTurns = []turn{
 	{6, calling("vault", "requestDeposit", func(p *Play, who account) []any { return []any{who.address, p.referral()} })},
-	{2, plainly("cancelRequestDeposit")},
-	{4, parting("claimableDepositRequest", "vault", "deposit", self)},
-	{5, parting("balanceOf", "vault", "requestRedeem", self)},
-	{2, plainly("cancelRequestRedeem")},
-	{5, parting("claimableRedeemRequest", "vault", "redeem", toReceiver)},
+	{2, callWithoutAmount("cancelRequestDeposit")},
+	{4, callWithPart("claimableDepositRequest", "vault", "deposit", self)},
+	{5, callWithPart("balanceOf", "vault", "requestRedeem", self)},
+	{2, callWithoutAmount("cancelRequestRedeem")},
+	{5, callWithPart("claimableRedeemRequest", "vault", "redeem", toReceiver)},
 	{1, calling("vault", "syncDeposit",
 		func(p *Play, who account) []any { return append(toReceiver(p, who), p.referral()) })},
-	{1, parting("balanceOf", "vault", "syncRedeem", toReceiver)},
+	{1, callWithPart("balanceOf", "vault", "syncRedeem", toReceiver)},
 	{3, valued("updateNewTotalAssets")},
 	{3, valued("settle")},
 }
@@ -125,7 +125,7 @@ var yoTurns = []turn{
 		return p.send(ctx, who, p.at["gateway"], "deposit", p.Sources["vault"], p.amount(), who.address,
 			uint32(7+p.rng.IntN(3)))
 	}},
-	{3, parting("balanceOf", "vault", "requestRedeem", func(p *Play, who account) []any {
+	{3, callWithPart("balanceOf", "vault", "requestRedeem", func(p *Play, who account) []any {
 		return append(toReceiver(p, who), who.address, p.rng.IntN(3) == 0)
 	})},
 	{2, func(ctx context.Context, p *Play, who account) error {
@@ -164,8 +164,8 @@ var vedaTurns = []turn{
 	{4, calling("teller", "deposit", none)},
 	{3, calling("teller", "depositReferred", func(p *Play, _ account) []any { return []any{p.referral()} })},
 	{2, calling("teller", "bulkDeposit", toReceiver)},
-	{2, parting("balanceOf", "teller", "withdraw", toReceiver)},
-	{4, parting("balanceOf", "queue", "requestOnChainWithdraw", func(p *Play, _ account) []any {
+	{2, callWithPart("balanceOf", "teller", "withdraw", toReceiver)},
+	{4, callWithPart("balanceOf", "queue", "requestOnChainWithdraw", func(p *Play, _ account) []any {
 		return []any{big.NewInt(p.rng.Int64N(60)), big.NewInt(3600 + p.rng.Int64N(86400))} // maturity and deadline
 	})},
 	{4, func(ctx context.Context, p *Play, who account) error {
@@ -187,8 +187,8 @@ var vedaTurns = []turn{
 var midasTurns = []turn{
 	{3, dollars("depositInstant")},
 	{4, dollars("depositRequest")},
-	{2, parting("balanceOf", "redemptions", "redeemInstant", toReceiver)},
-	{4, parting("balanceOf", "redemptions", "redeemRequest", toReceiver)},
+	{2, callWithPart("balanceOf", "redemptions", "redeemInstant", toReceiver)},
+	{4, callWithPart("balanceOf", "redemptions", "redeemRequest", toReceiver)},
 	{3, decided("deposits", "safeBulkApproveRequest")},
 	{1, decided("deposits", "approveRequest")},
 	{1, decided("deposits", "rejectRequest")},
