@@ -195,7 +195,7 @@ func TestInstances(t *testing.T) {
 	dead.Kill()
 	s.arrive()
 	stopTraffic()
-	verdict := s.Judge(s.Finish(s.Programs["ingest"], s.Programs["project"]))
+	verdict := s.Compare(s.Finish(s.Programs["ingest"], s.Programs["project"]))
 	most := concurrency * ((partners+3)/4 + 1)
 	if verdict.Repeated > most {
 		t.Errorf("a dispatcher that dies may repeat at most %d events: %s", most, verdict)

@@ -237,7 +237,7 @@ func TestSoak(t *testing.T) {
 	}
 	must(t, err)
 	s.receiver.fail(0)
-	verdict := s.Judge(s.Finish(s.Programs["ingest"], s.Programs["project"]))
+	verdict := s.Compare(s.Finish(s.Programs["ingest"], s.Programs["project"]))
 	hours := (time.Duration(s.blocks) * blockTime).Hours()
 	t.Logf("%d blocks (%.0f h) in %.0f s, of which the miner waited %.0f s for the programs: %d steps of traffic, %d "+
 		"reorganisations, %d rebuilds",

@@ -37,8 +37,8 @@ import (
 const (
 	chainID = 31337
 	// Patience is how long anything that must happen may take on a busy machine.
-	Patience = 3 * time.Minute
-	glance   = 50 * time.Millisecond
+	Patience     = 3 * time.Minute
+	pollInterval = 50 * time.Millisecond
 	// firstSteps contain every kind of event.
 	firstSteps = 60
 )
@@ -50,8 +50,8 @@ type Options struct {
 	SlotsInEpoch int           // of the chain: twice as many blocks are not final
 	Settings     []string      // environment of every program, in addition
 	Folders      stack.Folders // of engines whose data is not in the fleet's folder
-	// Kafka starts the brokers in a folder, and returns their addresses; the caller stops them. With nil the fleet has the
-	// embedded Kafka.
+	// Kafka starts the brokers in a folder, and returns their addresses; the caller stops them. With nil the fleet has
+	// the embedded Kafka.
 	Kafka func(ctx context.Context, dir string) ([]string, error)
 }
 
@@ -281,7 +281,7 @@ func (f *Fleet) Await(ctx context.Context, holds func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	var last error
-	err := wait.Poll(ctx, glance, func() (bool, error) {
+	err := wait.Poll(ctx, pollInterval, func() (bool, error) {
 		for _, p := range f.Programs {
 			if err := p.Running(); err != nil && !p.MayExit {
 				return false, fmt.Errorf("%s: %w", p.Name, err)

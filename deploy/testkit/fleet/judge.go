@@ -16,8 +16,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// A Verdict is the result of comparing everything with the chain.
-type Verdict struct {
+// A Differences is the result of comparing everything with the chain.
+type Differences struct {
 	Logs     int // of the chain that are live in the log
 	Records  int // committed in the log, retractions included
 	Events   int // expected ones that arrived
@@ -27,11 +27,11 @@ type Verdict struct {
 	Faults   []string
 }
 
-func (v *Verdict) differs(format string, a ...any) {
+func (v *Differences) differs(format string, a ...any) {
 	v.Faults = append(v.Faults, fmt.Sprintf(format, a...))
 }
 
-func (v *Verdict) String() string {
+func (v *Differences) String() string {
 	return fmt.Sprintf("logs=%d records=%d events=%d repeated=%d lost=%d doubled=%d", v.Logs, v.Records, v.Events,
 		v.Repeated, v.Lost, v.Doubled)
 }
@@ -72,13 +72,13 @@ func (f *Fleet) Finish(ingest, project *Program) *oracle.History {
 	return history
 }
 
-// Judge compares the log and the events that arrived with the chain, and the read model with the log. The test fails if
-// anything differs. Everything must have come to rest (see Finish).
-func (f *Fleet) Judge(history *oracle.History) *Verdict {
+// Compare compares the log and the events that arrived with the chain, and the read model with the log. The test fails
+// if anything differs. Everything must have come to rest (see Finish).
+func (f *Fleet) Compare(history *oracle.History) *Differences {
 	f.t.Helper()
-	v := &Verdict{}
-	f.judgeLog(v, history)
-	f.Receiver.judge(v, history.Events(f.Partners))
+	v := &Differences{}
+	f.compareLog(v, history)
+	f.Receiver.compareDeliveries(v, history.Events(f.Partners))
 	if _, err := f.Try(f.t.Context(), "verify"); err != nil {
 		v.differs("%v", err)
 	}
@@ -92,8 +92,8 @@ func (f *Fleet) Judge(history *oracle.History) *Verdict {
 	return v
 }
 
-// judgeLog folds the committed records, and compares the live logs with those of the chain.
-func (f *Fleet) judgeLog(v *Verdict, history *oracle.History) {
+// compareLog folds the committed records, and compares the live logs with those of the chain.
+func (f *Fleet) compareLog(v *Differences, history *oracle.History) {
 	f.t.Helper()
 	var addresses []common.Address
 	for _, vault := range f.Contracts.Vaults {

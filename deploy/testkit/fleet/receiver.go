@@ -218,8 +218,8 @@ func (r *Receiver) Body(id string) string {
 // Compare returns every difference between the accepted events and the expected ones. If repeats is true, an event may
 // have been accepted more than once.
 func (r *Receiver) Compare(expected map[string]oracle.Object, repeats bool) []string {
-	v := new(Verdict)
-	r.judge(v, expected)
+	v := new(Differences)
+	r.compareDeliveries(v, expected)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(r.came)) {
@@ -237,9 +237,9 @@ func (r *Receiver) Compare(expected map[string]oracle.Object, repeats bool) []st
 	return v.Faults
 }
 
-// judge compares the accepted events with the expected ones, and counts the test events. An event that was accepted
-// more than once with the same bytes is a repetition.
-func (r *Receiver) judge(v *Verdict, expected map[string]oracle.Object) {
+// compareDeliveries compares the accepted events with the expected ones, and counts the test events. An event that was
+// accepted more than once with the same bytes is a repetition.
+func (r *Receiver) compareDeliveries(v *Differences, expected map[string]oracle.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, fault := range r.faults {

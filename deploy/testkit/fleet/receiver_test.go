@@ -28,14 +28,14 @@ func threeEvents() map[string]oracle.Object {
 	return events
 }
 
-// pupil is a sender of webhooks that makes mistakes on demand.
-type pupil struct {
+// faultySender is a sender of webhooks that makes mistakes on demand.
+type faultySender struct {
 	t      *testing.T
 	r      *Receiver
 	client *http.Client
 }
 
-func newPupil(t *testing.T) *pupil {
+func newPupil(t *testing.T) *faultySender {
 	t.Helper()
 	r := NewReceiver(t)
 	trust, err := certs.Files{CA: r.CAFile}.Config()
@@ -48,18 +48,18 @@ func newPupil(t *testing.T) *pupil {
 		r.Expect(oracle.Partner{ID: id, SigningSecret: secretOf(id)})
 	}
 	r.Refuse(func(_ uint32, event string, attempt int) bool { return attempt == 1 && event != "b" })
-	return &pupil{t, r, client}
+	return &faultySender{t, r, client}
 }
 
 func secretOf(id uint32) string { return fmt.Sprint("whsec_", id) }
 
 // send posts a body to a partner and returns the status of the response.
-func (p *pupil) send(partner uint32, event oracle.Object, change func(http.Header)) int {
+func (p *faultySender) send(partner uint32, event oracle.Object, change func(http.Header)) int {
 	p.t.Helper()
 	return p.sendTo(p.r.URL(oracle.Partner{ID: partner}), partner, event, change)
 }
 
-func (p *pupil) sendTo(url string, partner uint32, event oracle.Object, change func(http.Header)) int {
+func (p *faultySender) sendTo(url string, partner uint32, event oracle.Object, change func(http.Header)) int {
 	p.t.Helper()
 	body, err := json.Marshal(event)
 	if err != nil {
@@ -90,7 +90,7 @@ func (p *pupil) sendTo(url string, partner uint32, event oracle.Object, change f
 func asIs(http.Header) {}
 
 // sendAll sends every event until it is accepted: some are refused once.
-func (p *pupil) sendAll(events map[string]oracle.Object) (refusals int) {
+func (p *faultySender) sendAll(events map[string]oracle.Object) (refusals int) {
 	p.t.Helper()
 	for _, id := range slices.Sorted(maps.Keys(events)) {
 		partner, err := strconv.Atoi(fmt.Sprint(events[id]["partnerId"]))
@@ -124,8 +124,8 @@ func TestReceiverReportsEvents(t *testing.T) {
 		return uint32(n)
 	}
 	for name, try := range map[string]struct {
-		sent    func(events map[string]oracle.Object)      // changes the events that are sent
-		more    func(p *pupil, e map[string]oracle.Object) // sends more requests
+		sent    func(events map[string]oracle.Object)             // changes the events that are sent
+		more    func(p *faultySender, e map[string]oracle.Object) // sends more requests
 		repeats bool
 		want    string
 	}{
@@ -140,9 +140,9 @@ func TestReceiverReportsEvents(t *testing.T) {
 		"an event too many": {sent: func(e map[string]oracle.Object) {
 			e["other"] = oracle.Object{"id": "other", "type": "deposit.referral", "partnerId": json.Number("1")}
 		}, want: "event other does not belong to a final block"},
-		"an event twice": {more: func(p *pupil, e map[string]oracle.Object) { p.send(partner(e[some]), e[some], asIs) },
+		"an event twice": {more: func(p *faultySender, e map[string]oracle.Object) { p.send(partner(e[some]), e[some], asIs) },
 			want: "event " + some + " was accepted 2 times"},
-		"an event twice where that may be, but with other bytes": {more: func(p *pupil, e map[string]oracle.Object) {
+		"an event twice where that may be, but with other bytes": {more: func(p *faultySender, e map[string]oracle.Object) {
 			e[some]["createdAt"] = "2027"
 			p.send(partner(e[some]), e[some], asIs)
 		}, repeats: true, want: "event " + some + " came with different bodies"},
@@ -231,7 +231,7 @@ func TestReceiverOfAReplacedURL(t *testing.T) {
 // The test events that arrive are those that were requested.
 func TestReceiverCountsTestEvents(t *testing.T) {
 	one := oracle.Partner{ID: 1}
-	send := func(p *pupil, id string) {
+	send := func(p *faultySender, id string) {
 		p.send(1, oracle.Object{"id": id, "type": "webhook.test", "partnerId": json.Number("1")}, asIs)
 	}
 	for name, try := range map[string]struct {

@@ -132,7 +132,7 @@ func Random(rng *rand.Rand, chainID uint64, steps int, presets ...string) *Scrip
 	if rng.IntN(3) == 0 { // a bucket of totals ends at block 4095
 		s.startAt(4070 + rng.Uint64N(30))
 	}
-	r := &randomly{Script: s, rng: rng, presets: presets}
+	r := &generator{Script: s, rng: rng, presets: presets}
 	r.describe()
 	r.describe()
 	for range steps {
@@ -144,8 +144,8 @@ func Random(rng *rand.Rand, chainID uint64, steps int, presets ...string) *Scrip
 	return s
 }
 
-// randomly generates a history.
-type randomly struct {
+// generator generates a history.
+type generator struct {
 	*Script
 	rng     *rand.Rand
 	presets []string
@@ -153,7 +153,7 @@ type randomly struct {
 }
 
 // describe appends the description of another vault.
-func (r *randomly) describe() {
+func (r *generator) describe() {
 	a := VaultAt(len(r.covered))
 	if len(r.presets) > 0 && r.rng.IntN(2) == 0 {
 		r.mapTo(a, strings.Split(r.presets[r.rng.IntN(len(r.presets))], ",")...)
@@ -163,7 +163,7 @@ func (r *randomly) describe() {
 
 // anything returns a log of a vault, with those that belong to it; emitted is used if the vault has the reference
 // contracts.
-func (r *randomly) anything(emitted Emitted) []Emitted {
+func (r *generator) anything(emitted Emitted) []Emitted {
 	if p := r.mapped[emitted.Vault]; p != nil {
 		return p.anything(r.rng, emitted.Vault, users)
 	}
@@ -174,7 +174,7 @@ func (r *randomly) anything(emitted Emitted) []Emitted {
 const users = 5
 
 // block makes the next block, some seconds after the last one, with random logs. Some of them share a transaction.
-func (r *randomly) block(after uint64) Block {
+func (r *generator) block(after uint64) Block {
 	var logs []Emitted
 	for range r.rng.IntN(5) {
 		logs = append(logs, r.anything(Anything(r.rng, len(r.covered), users))...)
@@ -194,7 +194,7 @@ func (r *randomly) block(after uint64) Block {
 
 // read returns a block as ingest reads it at the head: with the logs of the vaults that have begun and are neither
 // removed nor late.
-func (r *randomly) read(b Block) Block {
+func (r *generator) read(b Block) Block {
 	var logs []*event.Log
 	for _, l := range b.logs {
 		of := mapping.VaultOf(l)
@@ -207,7 +207,7 @@ func (r *randomly) read(b Block) Block {
 }
 
 // lateVault returns a vault that the head does not have yet, or nil.
-func (r *randomly) lateVault() *event.Coverage {
+func (r *generator) lateVault() *event.Coverage {
 	i := slices.IndexFunc(r.covered,
 		func(v *event.Coverage) bool { return r.absent[common.Address(v.GetAddress())] && !v.GetRemoved() })
 	if i < 0 {
@@ -217,7 +217,7 @@ func (r *randomly) lateVault() *event.Coverage {
 }
 
 // logsOf returns random logs of one vault.
-func (r *randomly) logsOf(v *event.Coverage, n int) (out []Emitted) {
+func (r *generator) logsOf(v *event.Coverage, n int) (out []Emitted) {
 	for range n {
 		l := Anything(r.rng, 1, users)
 		l.Vault = common.Address(v.GetAddress())
@@ -229,7 +229,7 @@ func (r *randomly) logsOf(v *event.Coverage, n int) (out []Emitted) {
 // settled is the least number of final blocks for a vault that is added.
 const settled = 7
 
-func (r *randomly) step() {
+func (r *generator) step() {
 	late := r.lateVault()
 	switch k := r.rng.IntN(43); {
 	case k < 2:
@@ -258,7 +258,7 @@ func (r *randomly) step() {
 }
 
 // catchUp appends old blocks, as after a time in which ingest did not run.
-func (r *randomly) catchUp() {
+func (r *generator) catchUp() {
 	of := make([]Block, 1+r.rng.IntN(6))
 	for i := range of {
 		of[i] = r.block(r.seconds())
@@ -268,7 +268,7 @@ func (r *randomly) catchUp() {
 }
 
 // accept retracts even final blocks, at once or in two units, and sometimes everything.
-func (r *randomly) accept() {
+func (r *generator) accept() {
 	ancestors := append([]uint64{r.First - 1}, r.recorded()...)
 	to := r.rng.IntN(len(ancestors))
 	r.AcceptReorg(ancestors[to+r.rng.IntN(len(ancestors)-to)], ancestors[to])
@@ -276,11 +276,11 @@ func (r *randomly) accept() {
 }
 
 // seconds is the time between two blocks: at least none, as in a chain with several blocks a second.
-func (r *randomly) seconds() uint64 { return uint64(r.rng.IntN(20)) }
+func (r *generator) seconds() uint64 { return uint64(r.rng.IntN(20)) }
 
 // reorganise retracts blocks and continues with another branch, which may have been abandoned before and may be
 // shorter.
-func (r *randomly) reorganise() {
+func (r *generator) reorganise() {
 	depth := 1 + r.rng.IntN(len(r.Blocks))
 	gone := r.Retract(depth)
 	if len(r.old) > 0 && r.old[0].Number == gone[0].Number && r.rng.IntN(3) > 0 {
@@ -297,7 +297,7 @@ func (r *randomly) reorganise() {
 }
 
 // add adds a vault whose past is appended later, and sometimes begins before any block so far.
-func (r *randomly) add() {
+func (r *generator) add() {
 	if r.rng.IntN(3) == 0 {
 		r.below(1 + r.rng.Uint64N(4))
 	}
@@ -307,7 +307,7 @@ func (r *randomly) add() {
 
 // backfill appends a part of a late vault's past, and reports whether there are final blocks that the log does not have
 // of it.
-func (r *randomly) backfill(v *event.Coverage) bool {
+func (r *generator) backfill(v *event.Coverage) bool {
 	past := r.known(v.GetCoveredTo() + 1)
 	if len(r.Blocks) > 0 {
 		i, _ := slices.BinarySearch(past, r.Blocks[0].Number)
@@ -322,7 +322,7 @@ func (r *randomly) backfill(v *event.Coverage) bool {
 }
 
 // join brings a late vault to the head. If no block is left that could still be retracted, it appends one first.
-func (r *randomly) join(v *event.Coverage) {
+func (r *generator) join(v *event.Coverage) {
 	if len(r.Blocks) == 0 {
 		r.Mine()
 	}
@@ -332,7 +332,7 @@ func (r *randomly) join(v *event.Coverage) {
 
 // removeOrRestore removes any vault but the last one, or restores a removed one, which continues after the last block
 // that the log has of it.
-func (r *randomly) removeOrRestore() {
+func (r *generator) removeOrRestore() {
 	v := r.covered[r.rng.IntN(len(r.covered))]
 	switch a := common.Address(v.GetAddress()); {
 	case v.GetRemoved():

@@ -26,7 +26,7 @@ func TestScriptsAreLogs(t *testing.T) {
 	for seed := range uint64(200) {
 		s := histories.Random(rand.New(rand.NewPCG(seed, 1)), 1, units)
 		for _, unit := range histories.Units(s.Records) {
-			lives(t, s, unit)
+			checkRetractions(t, s, unit)
 			c := s.Cursor(unit[len(unit)-1].GetSeq())
 			if c == nil || c.GetSeq() != unit[len(unit)-1].GetSeq() {
 				t.Fatalf("history %d: the unit that ends with seq %d has the cursor %v", seed, unit[len(unit)-1].GetSeq(), c)
@@ -145,7 +145,7 @@ func TestPresets(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, unit := range histories.Units(s.Records) {
-			lives(t, s, unit)
+			checkRetractions(t, s, unit)
 			txs := map[string][]mapping.Log{}
 			of := map[string]*mapping.Sources{}
 			for _, r := range unit {
@@ -208,8 +208,8 @@ func topics(l *event.Log) (out []common.Hash) {
 	return out
 }
 
-// lives checks what a unit retracts.
-func lives(t *testing.T, s *histories.Script, unit []*event.Record) {
+// checkRetractions checks what a unit retracts.
+func checkRetractions(t *testing.T, s *histories.Script, unit []*event.Record) {
 	t.Helper()
 	last := s.Seq() + 1
 	for _, r := range unit {

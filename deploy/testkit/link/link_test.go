@@ -39,13 +39,13 @@ func echo(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// A dialogue is a program in the namespace that is connected to the echo server.
-type dialogue struct {
+// A echoConn is a program in the namespace that is connected to the echo server.
+type echoConn struct {
 	in    interface{ Write([]byte) (int, error) }
 	lines chan string
 }
 
-func connect(t *testing.T, l *Link, port int) *dialogue {
+func connect(t *testing.T, l *Link, port int) *echoConn {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "ip", "netns", "exec", l.Namespace, "bash", "-c",
 		"exec 3<>/dev/tcp/127.0.0.1/"+strconv.Itoa(port)+"; cat <&3 & exec cat >&3")
@@ -60,7 +60,7 @@ func connect(t *testing.T, l *Link, port int) *dialogue {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	d := &dialogue{in, make(chan string, 100)}
+	d := &echoConn{in, make(chan string, 100)}
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			d.lines <- lines.Text()
@@ -70,7 +70,7 @@ func connect(t *testing.T, l *Link, port int) *dialogue {
 }
 
 // trip sends a line and returns how long its echo took.
-func (d *dialogue) trip(ctx context.Context, line string) (time.Duration, error) {
+func (d *echoConn) trip(ctx context.Context, line string) (time.Duration, error) {
 	began := time.Now()
 	if _, err := fmt.Fprintln(d.in, line); err != nil {
 		return 0, err
@@ -103,7 +103,7 @@ func TestLink(t *testing.T) {
 	d, second := connect(t, l, port), connect(t, l, other)
 	ctx, cancel := context.WithTimeout(t.Context(), wait.Patience)
 	defer cancel()
-	for _, each := range []*dialogue{d, second} {
+	for _, each := range []*echoConn{d, second} {
 		if _, err := each.trip(ctx, "hello"); err != nil {
 			t.Fatal(err)
 		}

@@ -61,13 +61,13 @@ func (s *State) answer(path string, query url.Values, in span, p Partner) any {
 	case "vaults/{address}":
 		return s.vaultDetailJSON(vault)
 	case "vaults/{address}/nav":
-		return items(newestFirst(keep(s.navs, func(n navState) bool { return here(n.Fact) })), s.navJSON)
+		return items(newestFirst(filter(s.navs, func(n navState) bool { return here(n.Fact) })), s.navJSON)
 	case "vaults/{address}/deposits": // by number, not by time
-		list := newestFirst(keep(s.deposits, func(d *depositState) bool { return here(d.Fact) }))
+		list := newestFirst(filter(s.deposits, func(d *depositState) bool { return here(d.Fact) }))
 		slices.SortStableFunc(list, func(a, b *depositState) int { return b.DepositID.Cmp(a.DepositID) })
 		return items(list, s.depositJSON)
 	case "vaults/{address}/withdrawals":
-		list := keep(s.requests, func(r *requestState) bool { return here(r.Fact) })
+		list := filter(s.requests, func(r *requestState) bool { return here(r.Fact) })
 		slices.SortFunc(list, func(a, b *requestState) int { return b.RequestIndex.Cmp(a.RequestIndex) })
 		return items(list, s.requestJSON)
 	case "vaults/{address}/users":
@@ -82,17 +82,17 @@ func (s *State) answer(path string, query url.Values, in span, p Partner) any {
 		}
 		return s.userWithHoldingsJSON(s.users[of])
 	case "users/{address}/deposits":
-		return items(newestFirst(keep(s.deposits, func(d *depositState) bool { return d.Owner == of && inVault(d.Fact) })),
+		return items(newestFirst(filter(s.deposits, func(d *depositState) bool { return d.Owner == of && inVault(d.Fact) })),
 			s.depositJSON)
 	case "users/{address}/withdrawals":
-		return items(newestFirst(keep(s.requests, func(r *requestState) bool {
+		return items(newestFirst(filter(s.requests, func(r *requestState) bool {
 			return r.Owner == of && inVault(r.Fact) && (status == "" || status == s.status(r))
 		})), s.requestJSON)
 	case "queues/withdrawals":
-		return items(keep(s.requests, func(r *requestState) bool { return s.status(r) == "queued" && inVault(r.Fact) }),
+		return items(filter(s.requests, func(r *requestState) bool { return s.status(r) == "queued" && inVault(r.Fact) }),
 			s.requestJSON)
 	case "queues/deposits":
-		return items(keep(s.ordered(), func(v *vaultState) bool {
+		return items(filter(s.ordered(), func(v *vaultState) bool {
 			return inVault(Fact{Vault: v.address}) && len(v.unswept()) > 0
 		}), s.queueGroupJSON)
 	case "settlement/summary":
@@ -100,7 +100,8 @@ func (s *State) answer(path string, query url.Values, in span, p Partner) any {
 	case "partner/stats":
 		return s.partnerStatsJSON(p)
 	case "partner/deposits":
-		return items(newestFirst(keep(s.deposits, func(d *depositState) bool { return d.PartnerID == p.ID })), s.depositJSON)
+		deposits := filter(s.deposits, func(d *depositState) bool { return d.PartnerID == p.ID })
+		return items(newestFirst(deposits), s.depositJSON)
 	case "partner/router":
 		return Object{"routerAddress": s.history.router.Hex(), "chainId": integer(s.history.chainID)}
 	default:

@@ -28,8 +28,8 @@ type sent struct {
 	body   string
 }
 
-// pretend serves what the questions expect, so that every difference found was made by spoil.
-func pretend(t *testing.T, list []Question, spoil func(q Question, s *sent)) *Client {
+// serveExpected serves what the questions expect, so that every difference found was made by spoil.
+func serveExpected(t *testing.T, list []Question, spoil func(q Question, s *sent)) *Client {
 	t.Helper()
 	byRequest := map[string]Question{}
 	for _, q := range list {
@@ -41,7 +41,7 @@ func pretend(t *testing.T, list []Question, spoil func(q Question, s *sent)) *Cl
 			t.Errorf("unexpected request: %s %s", r.Method, r.URL)
 		}
 		id := r.Header.Get("X-Request-Id")
-		body, err := json.Marshal(speakable(q.want.bodyFor(id)))
+		body, err := json.Marshal(fillTexts(q.want.bodyFor(id)))
 		if err != nil {
 			t.Error(err)
 		}
@@ -79,21 +79,21 @@ func (q Question) view() url.Values {
 	return query
 }
 
-// speakable puts words wherever the oracle expects any text.
-func speakable(tree any) any {
+// fillTexts puts words wherever the oracle expects any text.
+func fillTexts(tree any) any {
 	switch v := tree.(type) {
 	case Text:
 		return "some words"
 	case Object:
 		o := Object{}
 		for name, value := range v {
-			o[name] = speakable(value)
+			o[name] = fillTexts(value)
 		}
 		return o
 	case []any:
 		list := []any{}
 		for _, value := range v {
-			list = append(list, speakable(value))
+			list = append(list, fillTexts(value))
 		}
 		return list
 	}
@@ -102,7 +102,7 @@ func speakable(tree any) any {
 
 func TestAnAPIThatIsRightShowsNoDifference(t *testing.T) {
 	list := append(aboutWritten(t).everything(twoPartners), aboutWritten(t).refusals(twoPartners[0])...)
-	outcome, err := pretend(t, list, func(Question, *sent) {}).Ask(t.Context(), list)
+	outcome, err := serveExpected(t, list, func(Question, *sent) {}).Ask(t.Context(), list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestEveryEndpointIsAsked(t *testing.T) {
 	asked := map[string]bool{}
 	for _, q := range newest.everything(twoPartners[:1]) {
 		path := q.path
-		for _, address := range []string{vaultA.Hex(), vaultB.Hex(), anna.Hex(), bert.Hex(), unseen.Hex()} {
+		for _, address := range []string{vaultA.Hex(), vaultB.Hex(), anna.Hex(), bert.Hex(), unusedAddress.Hex()} {
 			path = strings.ReplaceAll(path, address, "{address}")
 		}
 		if q.want.Status == http.StatusOK {
@@ -189,7 +189,7 @@ func TestASpoiltAnswerIsReported(t *testing.T) {
 		q := aboutWritten(t)
 		q.askUser(bert)
 		list := slices.DeleteFunc(q.list, func(q Question) bool { return q.path != deposits })
-		outcome, err := pretend(t, list, func(_ Question, s *sent) { try.spoil(s) }).Ask(t.Context(), list)
+		outcome, err := serveExpected(t, list, func(_ Question, s *sent) { try.spoil(s) }).Ask(t.Context(), list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestASpoiltRefusalIsReported(t *testing.T) {
 	} {
 		q := aboutWritten(t)
 		q.fails("", api+"/users", 400, "INVALID_PARAMETER", []string{"sortBy"}, "sortBy", "address")
-		outcome, err := pretend(t, q.list,
+		outcome, err := serveExpected(t, q.list,
 			func(_ Question, s *sent) { s.body = strings.Replace(s.body, try.from, try.to, 1) }).Ask(t.Context(), q.list)
 		if err != nil {
 			t.Fatal(err)
@@ -227,7 +227,7 @@ func TestASpoiltRefusalIsReported(t *testing.T) {
 func TestAnAPIThatIsGoneIsAnError(t *testing.T) {
 	q := aboutWritten(t)
 	q.askUsers(api + "/users")
-	c := pretend(t, q.list, func(Question, *sent) {})
+	c := serveExpected(t, q.list, func(Question, *sent) {})
 	c.Base = "http://127.0.0.1:1"
 	if outcome, err := c.Ask(t.Context(), q.list); err == nil {
 		t.Errorf("got %v", outcome)

@@ -12,8 +12,8 @@ import (
 
 const api = "/api/v1"
 
-// unseen is an address that never did anything.
-var unseen = common.HexToAddress("0x00000000000000000000000000000000DeaDBeef")
+// unusedAddress is an address that never did anything.
+var unusedAddress = common.HexToAddress("0x00000000000000000000000000000000DeaDBeef")
 
 // public stands for the questions that need no key.
 var public Partner
@@ -30,7 +30,7 @@ func (q *questions) everything(partners []Partner) []Question {
 		}
 		q.askUser(u.address)
 	}
-	q.askUser(unseen)
+	q.askUser(unusedAddress)
 	q.askBusiest()
 	q.askQueues()
 	for _, p := range partners {
@@ -88,7 +88,7 @@ func (q *questions) askLists() {
 		}
 	}
 	for _, list := range []string{"", "/nav", "/deposits", "/withdrawals", "/users", "/series"} {
-		q.one(public, api+"/vaults/"+unseen.Hex()+list)
+		q.one(public, api+"/vaults/"+unusedAddress.Hex()+list)
 	}
 }
 
@@ -137,13 +137,13 @@ func (q *questions) askBusiest() {
 	s := q.state
 	users := sorted(s.users, "firstSeen", "asc")
 	slices.SortStableFunc(users, func(a, b *userState) int {
-		return -cmp.Compare(len(keep(s.deposits, by(a))), len(keep(s.deposits, by(b))))
+		return -cmp.Compare(len(filter(s.deposits, by(a))), len(filter(s.deposits, by(b))))
 	})
 	for i, u := range users[:min(2, len(users))] {
 		q.askDeposits(u, i == 0)
 	}
 	slices.SortStableFunc(users, func(a, b *userState) int {
-		return -cmp.Compare(len(keep(s.requests, askedBy(a))), len(keep(s.requests, askedBy(b))))
+		return -cmp.Compare(len(filter(s.requests, askedBy(a))), len(filter(s.requests, askedBy(b))))
 	})
 	for _, u := range users[:min(3, len(users))] {
 		q.askWithdrawals(u)
@@ -156,7 +156,7 @@ func (q *questions) askDeposits(u *userState, inTime bool) {
 	for _, vault := range q.vaultFilters() {
 		q.whole(public, path, "vault", vault.Hex())
 	}
-	if all := keep(q.state.deposits, by(u)); inTime && len(all) > 0 && !q.Brief {
+	if all := filter(q.state.deposits, by(u)); inTime && len(all) > 0 && !q.Brief {
 		at := times(all, func(d *depositState) uint64 { return d.Time })
 		q.askInTime(public, path, at)
 		q.askInTime(public, path, at, "vault", strings.ToLower(all[0].Vault.Hex()))
@@ -184,7 +184,7 @@ func (q *questions) vaultFilters() []common.Address {
 	if q.Brief {
 		return []common.Address{vaults[q.state.block%uint64(len(vaults))].address}
 	}
-	filters := []common.Address{unseen}
+	filters := []common.Address{unusedAddress}
 	for _, v := range vaults {
 		filters = append(filters, v.address)
 	}
@@ -214,7 +214,7 @@ func (q *questions) askPartner(p Partner) {
 // refusals are the questions that must be rejected, whatever the state.
 func (q *questions) refusals(p Partner) []Question {
 	known := q.state.ordered()[0].address.Hex()
-	user := api + "/users/" + unseen.Hex()
+	user := api + "/users/" + unusedAddress.Hex()
 	parameter := func(path, name, value string) {
 		q.fails("", path, 400, "INVALID_PARAMETER", []string{name}, name, value)
 	}

@@ -388,5 +388,5 @@ func (v *vaultState) unswept() []*depositState {
 	if v.preset != "" {
 		return nil
 	}
-	return keep(v.deposits, func(d *depositState) bool { return d.sweptAt == 0 })
+	return filter(v.deposits, func(d *depositState) bool { return d.sweptAt == 0 })
 }

@@ -124,7 +124,7 @@ func TestOracleOnDeposits(t *testing.T) {
 		"assetAmount":"100","shares":"90","sweptAt":"2026-01-01T00:04:00.000Z","txHash":"0x0000000000000000000000000000000000000000000000000000000000000002",
 		"blockNumber":"2","logIndex":1,"timestamp":"2026-01-01T00:02:00.000Z"}`)
 	wantJSON(t, "bert's deposits",
-		items(newestFirst(keep(s.deposits, func(d *depositState) bool { return d.Owner == bert })), s.depositJSON), `[{
+		items(newestFirst(filter(s.deposits, func(d *depositState) bool { return d.Owner == bert })), s.depositJSON), `[{
 		"id":"0x0000000000000000000000000000000000000000000000000000000000000003-4",
 		"vaultAddress":"0x2000000000000000000000000000000000000002","vaultName":"B vault",
 		"userAddress":"0x4000000000000000000000000000000000000004","senderAddress":"0x4000000000000000000000000000000000000004",
@@ -549,8 +549,8 @@ func compareWithContract(t *testing.T, client *ethclient.Client, s *State, v *va
 	t.Helper()
 	contract := devchain.At(client, "ReferenceVault", v.address)
 	call := &bind.CallOpts{Context: t.Context(), BlockNumber: new(big.Int).SetUint64(s.block)}
-	navs := keep(s.navs, func(n navState) bool { return n.Vault == v.address })
-	claimed := sum(keep(s.requests, func(r *requestState) bool { return r.Vault == v.address && r.claimedAt != 0 }),
+	navs := filter(s.navs, func(n navState) bool { return n.Vault == v.address })
+	claimed := sum(filter(s.requests, func(r *requestState) bool { return r.Vault == v.address && r.claimedAt != 0 }),
 		func(r *requestState) *big.Int { return r.claimedAssets })
 	for name, want := range map[string]*big.Int{
 		"depositCount":   big.NewInt(int64(len(v.deposits))),

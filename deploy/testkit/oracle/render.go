@@ -226,15 +226,15 @@ func (s *State) userWithHoldingsJSON(u *userState) Object {
 	o := s.userJSON(u)
 	deposits, withdrawals := []any{}, []any{}
 	for _, v := range s.ordered() {
-		if of := keep(s.deposits,
+		if of := filter(s.deposits,
 			func(d *depositState) bool { return d.Owner == u.address && d.Vault == v.address }); len(of) > 0 {
 			assets := sum(of, func(d *depositState) *big.Int { return d.Assets })
 			deposits = append(deposits, Object{
 				"vaultAddress": v.address.Hex(), "_sum": Object{"assetAmount": assets.String()}, "_count": integer(len(of)),
 			})
 		}
-		of := keep(s.requests, func(r *requestState) bool { return r.Owner == u.address && r.Vault == v.address })
-		claims := keep(s.claims, func(c claimState) bool { return c.owner == u.address && c.Fact.Vault == v.address })
+		of := filter(s.requests, func(r *requestState) bool { return r.Owner == u.address && r.Vault == v.address })
+		claims := filter(s.claims, func(c claimState) bool { return c.owner == u.address && c.Fact.Vault == v.address })
 		if len(of) > 0 || len(claims) > 0 { // a claim may be of a user without a request
 			paid := s.paidIn(v.address, u.address)
 			estimate := sum(of, func(r *requestState) *big.Int { return r.AssetsEstimate })
@@ -260,7 +260,7 @@ func (s *State) queueGroupJSON(v *vaultState) Object {
 }
 
 func (s *State) settlementJSON(v *vaultState) Object {
-	toFund := keep(s.requests, func(r *requestState) bool {
+	toFund := filter(s.requests, func(r *requestState) bool {
 		return r.Vault == v.address && s.status(r) == "queued" && r.fundedAt == 0
 	})
 	if v.preset != "" {
@@ -288,14 +288,14 @@ func (s *State) settlementJSON(v *vaultState) Object {
 
 // partnerStatsJSON lists the vaults in which the partner has deposits.
 func (s *State) partnerStatsJSON(p Partner) Object {
-	all := keep(s.deposits, func(d *depositState) bool { return d.PartnerID == p.ID })
+	all := filter(s.deposits, func(d *depositState) bool { return d.PartnerID == p.ID })
 	users := map[common.Address]bool{}
 	for _, d := range all {
 		users[d.Owner] = true
 	}
 	byVault := []any{}
 	for _, v := range s.ordered() {
-		if of := keep(s.deposits,
+		if of := filter(s.deposits,
 			func(d *depositState) bool { return d.PartnerID == p.ID && d.Vault == v.address }); len(of) > 0 {
 			byVault = append(byVault, Object{
 				"vaultAddress": v.address.Hex(),
@@ -314,8 +314,8 @@ func (s *State) partnerStatsJSON(p Partner) Object {
 	}
 }
 
-// keep returns the elements that pass the filter, in the same order.
-func keep[T any](all []T, pass func(T) bool) []T {
+// filter returns the elements that pass the filter, in the same order.
+func filter[T any](all []T, pass func(T) bool) []T {
 	var kept []T
 	for _, item := range all {
 		if pass(item) {

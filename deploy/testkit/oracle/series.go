@@ -59,7 +59,7 @@ func (s *State) flows(v *vaultState) (out []flow) {
 
 // navsOf returns the NAVs of a vault in chain order.
 func (s *State) navsOf(v *vaultState) []navState {
-	return keep(s.navs, func(n navState) bool { return n.Vault == v.address })
+	return filter(s.navs, func(n navState) bool { return n.Vault == v.address })
 }
 
 // inForce returns the last NAV in chain order whose block time is before a moment.
@@ -132,10 +132,10 @@ func (s *State) point(v *vaultState, navs []navState, flows []flow, start, end t
 		"complete": end.Unix() <= int64(s.now), "nav": nil, "totalAssets": nil, "totalSupply": nil,
 		"newUsers": integer(fresh), "users": integer(users)}
 	for _, field := range []string{"deposits", "requested", "claimed"} {
-		of := keep(flows, func(f flow) bool { return f.field == field && within(f.at) })
+		of := filter(flows, func(f flow) bool { return f.field == field && within(f.at) })
 		out[field] = Object{"count": integer(len(of)), "assets": sum(of, func(f flow) *big.Int { return f.assets }).String()}
 	}
-	updates := keep(navs, func(n navState) bool { return within(int64(n.Time)) })
+	updates := filter(navs, func(n navState) bool { return within(int64(n.Time)) })
 	shown := updates
 	if before := inForce(navs, start.Unix()); before != nil {
 		shown = append([]navState{*before}, updates...)

@@ -49,10 +49,10 @@ func start(t *testing.T) (*Receiver, *http.Client, *lines) {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	return r, trusting(t, r.CAFile), out
+	return r, clientTrusting(t, r.CAFile), out
 }
 
-func trusting(t *testing.T, caFile string) *http.Client {
+func clientTrusting(t *testing.T, caFile string) *http.Client {
 	t.Helper()
 	trust, err := certs.Files{CA: caFile}.Config()
 	if err != nil {
@@ -213,7 +213,7 @@ func TestABrokenOutputIsNotThePartnersFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	status, _ := depositOf(r, "11111111-1111-4111-8111-111111111111").send(t, trusting(t, r.CAFile))
+	status, _ := depositOf(r, "11111111-1111-4111-8111-111111111111").send(t, clientTrusting(t, r.CAFile))
 	if status != 200 || !strings.Contains(warnings.String(), "could not be printed") {
 		t.Errorf("answered with %d, said %q", status, warnings)
 	}

@@ -7,13 +7,13 @@ import (
 	"testing/synctest"
 )
 
-// failing is a test that fails and lets another test inspect it.
-type failing struct {
+// recordingT is a test that fails and lets another test inspect it.
+type recordingT struct {
 	*testing.T
 	said string
 }
 
-func (f *failing) Fatalf(format string, args ...any) {
+func (f *recordingT) Fatalf(format string, args ...any) {
 	f.said = fmt.Sprintf(format, args...)
 	panic(f)
 }
@@ -32,7 +32,7 @@ func TestUntil(t *testing.T) {
 		t.Errorf("asked %d times", asked)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		f := &failing{T: t}
+		f := &recordingT{T: t}
 		defer func() {
 			if recover() != f || f.said != "still not so after 3m0s: the sun rises in the west" {
 				t.Errorf("it said %q", f.said)

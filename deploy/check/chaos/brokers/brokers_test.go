@@ -95,7 +95,7 @@ func TestFailingBrokers(t *testing.T) {
 	}
 	d.twoAtOnce()
 	stopTraffic()
-	verdict := d.Judge(d.Finish(d.ingest, d.project))
+	verdict := d.Compare(d.Finish(d.ingest, d.project))
 	if verdict.Repeated != 0 {
 		t.Errorf("no program was killed, and %d events were repeated", verdict.Repeated)
 	}

@@ -136,7 +136,7 @@ func (s *system) caughtUp() *oracle.History {
 // the read model is that of the log.
 func (s *system) verify() {
 	s.t.Helper()
-	s.Judge(s.caughtUp())
+	s.Compare(s.caughtUp())
 }
 
 // The disk with ClickHouse's tables fills up. project reports it, and continues when there is space, whether or not

@@ -165,7 +165,7 @@ func TestPartitions(t *testing.T) {
 	history := n.Finish(n.second, n.project)
 	n.Until(n.Ready)
 	n.oneWriter(2)
-	verdict := n.Judge(history)
+	verdict := n.Compare(history)
 	// What the dispatcher was sending when it lost its leases may be sent again by the one that takes over, and that
 	// happens twice: when it is cut off, and when it gets partners back.
 	if verdict.Repeated > 2*partners*concurrency || verdict.Logs < 100 || verdict.Events < 20 {
