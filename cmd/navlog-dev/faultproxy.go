@@ -18,7 +18,7 @@ type faultproxyCmd struct {
 	Seed        uint64        `default:"1" help:"Seed of the faults: the same seed and requests get the same faults."`
 	Upstream    []string      `required:"" env:"NAVLOG_FAULTPROXY_UPSTREAM" secret:"NAVLOG_FAULTPROXY_UPSTREAM" placeholder:"URL" sep:"none" help:"An honest node, http or https. Several are backends behind one address."`
 	Listen      string        `default:"127.0.0.1:0" help:"Address to serve on; port 0 takes a free one."`
-	Faults      []string      `default:"all" help:"Faults to draw from, comma-separated: ${faults}. all: every fault except the lies and those of samples. lies: ${lies}; with one endpoint, an indexer cannot detect most of them. samples: ${samples}; of the call that measures NAV."`
+	Faults      []string      `default:"all" help:"Faults to draw from, comma-separated: ${faults}. all: every fault except false responses and those of samples. lies: false responses (${lies}); with one endpoint, an indexer cannot detect most of them. samples: ${samples}; of the call that measures NAV."`
 	Rate        float64       `default:"0.05" help:"Probability that a call gets a fault, 0 to 1."`
 	Behind      uint64        `default:"20" help:"Maximum number of blocks that a stale backend is behind."`
 	Ahead       uint64        `default:"1000" help:"Maximum number of blocks that a nonexistent block is above the head."`
@@ -45,7 +45,7 @@ func (cmd faultproxyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		case "all":
 			c.Faults = append(c.Faults, faultproxy.All()...)
 		case "lies":
-			c.Faults = append(c.Faults, faultproxy.Lies()...)
+			c.Faults = append(c.Faults, faultproxy.FalseResponses()...)
 		case "samples":
 			c.Faults = append(c.Faults, faultproxy.Samples()...)
 		default:

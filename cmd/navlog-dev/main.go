@@ -30,5 +30,5 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"Runs navlog on this machine for development, with its own engines, chain and traffic. Never deploy it.",
 		new(commands), args, stdout, stderr,
 		kong.Vars{"presets": strings.Join(devchain.Presets(), ", "), "faults": faultNames(faultproxy.All()),
-			"lies": faultNames(faultproxy.Lies()), "samples": faultNames(faultproxy.Samples())})
+			"lies": faultNames(faultproxy.FalseResponses()), "samples": faultNames(faultproxy.Samples())})
 }

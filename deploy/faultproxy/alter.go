@@ -32,7 +32,7 @@ func numberOf(result json.RawMessage) (uint64, bool) {
 }
 
 // head returns the number of the backend's newest block.
-func (f *fate) head() (uint64, error) {
+func (f *drawnFault) head() (uint64, error) {
 	result, err := f.ask("eth_blockNumber")
 	head, ok := numberOf(result)
 	if err == nil && !ok {
@@ -42,7 +42,7 @@ func (f *fate) head() (uint64, error) {
 }
 
 // behind draws the head of a backend that lags some blocks behind.
-func (f *fate) behind() (cut, head uint64, err error) {
+func (f *drawnFault) behind() (cut, head uint64, err error) {
 	behind := 1 + f.rng.Uint64N(f.proxy.config.Behind)
 	head, err = f.head()
 	return head - min(head, behind), head, err
@@ -50,9 +50,9 @@ func (f *fate) behind() (cut, head uint64, err error) {
 
 // present returns the reply with the block of another number. One above the head does not exist: it is made from the
 // head.
-func (c *call) present(truth reply, n, head uint64) (reply, error) {
+func (c *call) present(original reply, n, head uint64) (reply, error) {
 	if c.Method == "eth_blockNumber" {
-		return truth.with(hexutil.Uint64(n)), nil
+		return original.withResult(hexutil.Uint64(n)), nil
 	}
 	full := json.RawMessage("false")
 	if len(c.Params) > 1 {
@@ -60,28 +60,28 @@ func (c *call) present(truth reply, n, head uint64) (reply, error) {
 	}
 	result, err := c.ask("eth_getBlockByNumber", hexutil.Uint64(min(n, head)), full)
 	if err != nil || n <= head {
-		return truth.with(result), err
+		return original.withResult(result), err
 	}
-	return future(c.rng, truth.with(result), n)
+	return futureBlock(c.rng, original.withResult(result), n)
 }
 
-// instead presents another block as the one with one of the tags. choose is given that block and the head; if it
+// replaceBlock presents another block as the one with one of the tags. choose is given that block and the head; if it
 // returns the same block, there is nothing to change.
-func instead(choose func(c *call, is, head uint64) uint64, tags ...string) alteration {
-	return func(c *call, truth reply) (reply, string, error) {
-		is, exists := numberOf(truth.Result)
+func replaceBlock(choose func(c *call, is, head uint64) uint64, tags ...string) alteration {
+	return func(c *call, original reply) (reply, string, error) {
+		is, exists := numberOf(original.Result)
 		if !exists || !slices.Contains(tags, c.block()) {
-			return truth, "", nil
+			return original, "", nil
 		}
 		head, err := c.head()
 		if err != nil {
-			return truth, "", err
+			return original, "", err
 		}
 		n := choose(c, is, head)
 		if n == is {
-			return truth, "", nil
+			return original, "", nil
 		}
-		answer, err := c.present(truth, n, head)
+		answer, err := c.present(original, n, head)
 		return answer, fmt.Sprintf("block %d instead of %d as %s, the head is %d", n, is, c.block(), head), err
 	}
 }
@@ -91,23 +91,23 @@ func oldHead(c *call, _, head uint64) uint64 { return c.rng.Uint64N(max(1, (head
 
 // stale responds like a backend that lags: its head and final block are older, and it has neither the newer blocks nor
 // their logs.
-func stale(c *call, truth reply) (reply, string, error) {
+func stale(c *call, original reply) (reply, string, error) {
 	cut, head, err := c.behind()
 	if err != nil {
-		return truth, "", err
+		return original, "", err
 	}
-	n, exists := numberOf(truth.Result)
+	n, exists := numberOf(original.Result)
 	switch which := c.block(); {
 	case c.Method == "eth_getLogs":
-		return logsUpTo(truth, cut, head)
+		return logsUpTo(original, cut, head)
 	case exists && slices.Contains([]string{"latest", "pending", "finalized", "safe"}, which):
 		older := n - min(n, head-cut)
-		answer, err := c.present(truth, older, head)
+		answer, err := c.present(original, older, head)
 		return answer, fmt.Sprintf("block %d instead of %d as %s", older, n, which), err
 	case exists && n > cut:
-		return truth.with(nil), fmt.Sprintf("null for block %d, the head is %d", n, cut), nil
+		return original.withResult(nil), fmt.Sprintf("null for block %d, the head is %d", n, cut), nil
 	}
-	return truth, "", nil
+	return original, "", nil
 }
 
 // Errors of nodes that do not have the end of a range, or a block.
@@ -127,14 +127,14 @@ var (
 )
 
 // beyondHead rejects requests for logs of blocks that a lagging backend does not have.
-func beyondHead(c *call, truth reply) (reply, string, error) {
+func beyondHead(c *call, original reply) (reply, string, error) {
 	cut, head, err := c.behind()
 	if err != nil {
-		return truth, "", err
+		return original, "", err
 	}
 	_, last, byHash, err := c.covers()
 	if err != nil || last <= cut {
-		return truth, "", err
+		return original, "", err
 	}
 	words := beyondRange
 	if byHash {
@@ -142,27 +142,28 @@ func beyondHead(c *call, truth reply) (reply, string, error) {
 	}
 	e := words[c.rng.IntN(len(words))]
 	message := strings.NewReplacer("{block}", fmt.Sprint(last), "{head}", fmt.Sprint(cut)).Replace(e.message)
-	return truth.refuse(e.code, message), fmt.Sprintf("blocks up to %d of %d: %d %s", cut, head, e.code, message), nil
+	return original.withError(e.code, message),
+		fmt.Sprintf("blocks up to %d of %d: %d %s", cut, head, e.code, message), nil
 }
 
 // Errors of providers that have nothing to do with the request.
 var passing = []refusal{{-32603, "internal error"}, {-32000, "header not found"}, {-32005, "request rate exceeded"},
 	{-32001, "resource not found"}}
 
-func errorBody(c *call, truth reply) (reply, string, error) {
+func errorBody(c *call, original reply) (reply, string, error) {
 	e := passing[c.rng.IntN(len(passing))]
-	return truth.refuse(e.code, e.message), fmt.Sprintf("%d %s", e.code, e.message), nil
+	return original.withError(e.code, e.message), fmt.Sprintf("%d %s", e.code, e.message), nil
 }
 
-// over rejects a call of eth_getLogs if what is measured exceeds a limit. A %d in the wording is the limit.
-func over(measure func(*call, reply) (n, limit uint64, err error), code int, wording string) alteration {
-	return func(c *call, truth reply) (reply, string, error) {
-		n, limit, err := measure(c, truth)
+// overLimit rejects a call of eth_getLogs if what is measured exceeds a limit. A %d in the wording is the limit.
+func overLimit(measure func(*call, reply) (n, limit uint64, err error), code int, wording string) alteration {
+	return func(c *call, original reply) (reply, string, error) {
+		n, limit, err := measure(c, original)
 		if err != nil || n <= limit {
-			return truth, "", err
+			return original, "", err
 		}
 		message := strings.Replace(wording, "%d", fmt.Sprint(limit), 1)
-		return truth.refuse(code, message), fmt.Sprintf("%d over %d: %d %s", n, limit, code, message), nil
+		return original.withError(code, message), fmt.Sprintf("%d over %d: %d %s", n, limit, code, message), nil
 	}
 }
 
@@ -176,24 +177,24 @@ func width(c *call, _ reply) (blocks, limit uint64, err error) {
 }
 
 // results measures the logs of a range of several blocks.
-func results(c *call, truth reply) (n, limit uint64, err error) {
+func results(c *call, original reply) (n, limit uint64, err error) {
 	limit = uint64(c.proxy.config.ResultLimit)
-	blocks, _, err := width(c, truth)
+	blocks, _, err := width(c, original)
 	if err != nil || blocks < 2 {
 		return 0, limit, err
 	}
-	logs, err := logsOf(truth)
+	logs, err := logsOf(original)
 	return uint64(len(logs)), limit, err
 }
 
 // blockResults measures a single block that has logs as if it had too many.
-func blockResults(c *call, truth reply) (n, limit uint64, err error) {
+func blockResults(c *call, original reply) (n, limit uint64, err error) {
 	limit = uint64(c.proxy.config.ResultLimit)
-	blocks, _, err := width(c, truth)
+	blocks, _, err := width(c, original)
 	if err != nil || blocks != 1 {
 		return 0, limit, err
 	}
-	logs, err := logsOf(truth)
+	logs, err := logsOf(original)
 	if len(logs) > 0 {
 		n = limit + uint64(len(logs))
 	}

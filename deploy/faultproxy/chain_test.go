@@ -40,7 +40,7 @@ func upstream(t *testing.T, name string) string {
 			Params []json.RawMessage
 		}
 		answer := func(c call) any {
-			return map[string]any{"jsonrpc": "2.0", "id": c.ID, "result": truth(name, c.Method, c.Params)}
+			return map[string]any{"jsonrpc": "2.0", "id": c.ID, "result": original(name, c.Method, c.Params)}
 		}
 		var one call
 		if json.Unmarshal(body, &one) == nil {
@@ -59,7 +59,7 @@ func upstream(t *testing.T, name string) string {
 	return s.URL
 }
 
-func truth(name, method string, params []json.RawMessage) any {
+func original(name, method string, params []json.RawMessage) any {
 	number := func(text string) (n uint64) {
 		switch text {
 		case "latest", "":

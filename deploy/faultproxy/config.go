@@ -32,7 +32,7 @@ type Config struct {
 	Pause time.Duration
 }
 
-// DefaultConfig returns a configuration without upstreams: all faults except lies, for one call in twenty.
+// DefaultConfig returns a configuration without upstreams: all faults except false responses, for one call in twenty.
 func DefaultConfig() Config {
 	return Config{Seed: 1, Faults: All(), Rate: 0.05, Behind: 20, Ahead: 1000, RangeLimit: 1000, ResultLimit: 10_000,
 		Pause: 200 * time.Millisecond}

@@ -77,8 +77,8 @@ func noBatches(x *exchange) (string, sender, error) {
 	return batchRefusals[x.rng.IntN(len(batchRefusals))](x)
 }
 
-// resent sends the body of the upstream's response in another form, unless the upstream itself failed.
-func resent(form func(x *exchange, body []byte) (detail string, send sender)) delivery {
+// resendAs sends the body of the upstream's response in another form, unless the upstream itself failed.
+func resendAs(form func(x *exchange, body []byte) (detail string, send sender)) delivery {
 	return func(x *exchange) (string, sender, error) {
 		code, body, err := x.post(x.body)
 		if err != nil || code != http.StatusOK {
@@ -89,8 +89,8 @@ func resent(form func(x *exchange, body []byte) (detail string, send sender)) de
 	}
 }
 
-// broken truncates the response; what arrives is complete according to its HTTP headers, but is not valid JSON.
-func broken(x *exchange, body []byte) (string, sender) {
+// truncateBody truncates the response; what arrives is complete according to its HTTP headers, but is not valid JSON.
+func truncateBody(x *exchange, body []byte) (string, sender) {
 	if len(body) < 2 {
 		return "", nil
 	}
@@ -154,7 +154,7 @@ func plainText(_ *exchange, body []byte) (string, sender) {
 
 // rebuilt changes the JSON of the response, or of each response of a batch.
 func rebuilt(change func(rng *rand.Rand, answers []map[string]any) []map[string]any) delivery {
-	return resent(func(x *exchange, body []byte) (string, sender) {
+	return resendAs(func(x *exchange, body []byte) (string, sender) {
 		var answers []map[string]any
 		if !x.batch {
 			body = slices.Concat([]byte("["), body, []byte("]"))

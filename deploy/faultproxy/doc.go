@@ -8,11 +8,11 @@
 //	                                                                                     │
 //	client ◀── deliver: slow, cut, 429, reset … ◀── alter: stale, empty, wrong … ◀── ask the backend
 //
-// Some of this is not a failure: oddities are responses that are formatted differently from those of most nodes but
+// Some of this is not a failure: responses in unusual formats are formatted differently from those of most nodes but
 // mean the same. They are drawn separately, so that a seed has the same failures with and without them.
 //
-// Lies are responses of a node that was broken into: a head that is presented as final, blocks that do not exist,
-// changed headers. They are drawn separately too. A client with only one endpoint cannot detect most of them.
+// False responses are those of a node that was broken into: a head that is presented as final, blocks that do not
+// exist, changed headers. They are drawn separately too. A client with only one endpoint cannot detect most of them.
 //
 // Faults of samples affect the call that measures NAV. They are drawn separately too.
 //
@@ -23,5 +23,5 @@
 //
 // A batch is one request whose delivery can fail, under the name "batch"; faults are drawn for each of its calls too.
 //
-// The proxy speaks HTTP only. It is not for production: it lies.
+// The proxy speaks HTTP only. It is not for production: its responses are false on purpose.
 package faultproxy

@@ -20,10 +20,10 @@ const (
 
 // call is one JSON-RPC call of a client.
 type call struct {
-	ID     json.RawMessage   `json:"id"`
-	Method string            `json:"method"`
-	Params []json.RawMessage `json:"params"`
-	*fate  `json:"-"`
+	ID          json.RawMessage   `json:"id"`
+	Method      string            `json:"method"`
+	Params      []json.RawMessage `json:"params"`
+	*drawnFault `json:"-"`
 }
 
 // block returns the block that a call asks for, as its first parameter names it: by a tag, a number or a hash.
@@ -47,14 +47,14 @@ type reply struct {
 
 func (r reply) bytes() []byte { return mustJSON(r) }
 
-// refuse returns the reply with an error instead of a result.
-func (r reply) refuse(code int, message string) reply {
+// withError returns the reply with an error instead of a result.
+func (r reply) withError(code int, message string) reply {
 	r.Result, r.Error = nil, errorOf(code, message)
 	return r
 }
 
-// with returns the reply with another result.
-func (r reply) with(result any) reply {
+// withResult returns the reply with another result.
+func (r reply) withResult(result any) reply {
 	r.Result, r.Error = mustJSON(result), nil
 	return r
 }
@@ -74,10 +74,10 @@ func mustJSON(v any) []byte {
 
 // exchange is one HTTP request and the faults drawn for it.
 type exchange struct {
-	*fate         // of the only call, or of the batch
-	body  []byte  // as the client sent it
-	calls []*call // in the client's order
-	batch bool
+	*drawnFault         // of the only call, or of the batch
+	body        []byte  // as the client sent it
+	calls       []*call // in the client's order
+	batch       bool
 }
 
 // parse reads a request and draws faults for it. A call that is neither altered nor rejected keeps the bytes that the
@@ -90,8 +90,8 @@ func (p *Proxy) parse(ctx context.Context, body []byte) (*exchange, error) {
 			return nil, fmt.Errorf("the request is not a JSON-RPC call: %w", err)
 		}
 		c := x.calls[0]
-		c.fate = p.draw(ctx, c.Method, func(*kind) bool { return true })
-		x.fate = c.fate
+		c.drawnFault = p.draw(ctx, c.Method, func(*kind) bool { return true })
+		x.drawnFault = c.drawnFault
 		return x, nil
 	}
 	if err := json.Unmarshal(body, &x.calls); err != nil {
@@ -102,9 +102,9 @@ func (p *Proxy) parse(ctx context.Context, body []byte) (*exchange, error) {
 			return nil, errors.New("the request is a batch with a null in it")
 		}
 	}
-	x.fate = p.draw(ctx, batch, func(*kind) bool { return true })
+	x.drawnFault = p.draw(ctx, batch, func(*kind) bool { return true })
 	for _, c := range x.calls {
-		c.fate = p.draw(ctx, c.Method, func(k *kind) bool { return k.alter != nil })
+		c.drawnFault = p.draw(ctx, c.Method, func(k *kind) bool { return k.alter != nil })
 		c.backend = x.backend
 	}
 	return x, nil
@@ -112,19 +112,19 @@ func (p *Proxy) parse(ctx context.Context, body []byte) (*exchange, error) {
 
 // altered returns the upstream's response, altered by the faults of its calls.
 func (p *Proxy) altered(x *exchange) (status int, body []byte, err error) {
-	status, truth, err := x.post(x.body)
+	status, original, err := x.post(x.body)
 	if err != nil || status != http.StatusOK {
-		return status, truth, err
+		return status, original, err
 	}
 	var replies []reply
 	if x.batch {
-		err = json.Unmarshal(truth, &replies)
+		err = json.Unmarshal(original, &replies)
 	} else {
 		replies = make([]reply, 1)
-		err = json.Unmarshal(truth, &replies[0])
+		err = json.Unmarshal(original, &replies[0])
 	}
 	if err != nil {
-		return status, truth, nil // the upstream itself failed
+		return status, original, nil // the upstream itself failed
 	}
 	changed := false
 	for _, c := range x.calls {
@@ -137,7 +137,7 @@ func (p *Proxy) altered(x *exchange) (status int, body []byte, err error) {
 				return 0, nil, err
 			}
 			if detail != "" {
-				p.injected(c.fate, detail)
+				p.injected(c.drawnFault, detail)
 				replies[i], changed = answer, true
 			}
 			break
@@ -145,7 +145,7 @@ func (p *Proxy) altered(x *exchange) (status int, body []byte, err error) {
 	}
 	switch {
 	case !changed:
-		return status, truth, nil
+		return status, original, nil
 	case x.batch:
 		return status, mustJSON(replies), nil
 	}
@@ -153,7 +153,7 @@ func (p *Proxy) altered(x *exchange) (status int, body []byte, err error) {
 }
 
 // post sends a request to the drawn backend. Errors do not contain its URL, which may contain a key.
-func (f *fate) post(body []byte) (status int, answer []byte, err error) {
+func (f *drawnFault) post(body []byte) (status int, answer []byte, err error) {
 	request, err := http.NewRequestWithContext(f.ctx, http.MethodPost, f.backend, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, errors.New("an upstream's URL cannot be used")
@@ -175,7 +175,7 @@ func (f *fate) post(body []byte) (status int, answer []byte, err error) {
 }
 
 // ask makes a call of the proxy itself, which is not counted.
-func (f *fate) ask(method string, params ...any) (json.RawMessage, error) {
+func (f *drawnFault) ask(method string, params ...any) (json.RawMessage, error) {
 	if params == nil {
 		params = []any{}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Lies: well-formed but untrue responses, as of a node that was broken into. A client with only one endpoint cannot
-// detect most of them, so a test of a client gives it honest endpoints too.
+// False responses: well-formed but untrue responses, as of a node that was broken into. A client with only one endpoint
+// cannot detect most of them, so a test of a client gives it honest endpoints too.
 const (
 	FinalHead     Fault = "final-head"     // the head is presented as final
 	FinalFuture   Fault = "final-future"   // a block above the head is presented as final
@@ -24,19 +24,19 @@ const (
 
 var byNumber = []string{"eth_getBlockByNumber"}
 
-// lies are drawn separately from all other faults. Draws depend on their order.
-var lies = []kind{
+// falseResponses are drawn separately from all other faults. Draws depend on their order.
+var falseResponses = []kind{
 	{fault: FinalHead, methods: byNumber,
-		alter: instead(func(_ *call, _, head uint64) uint64 { return head }, "finalized", "safe")},
-	{fault: FinalFuture, methods: byNumber, alter: instead(aboveHead, "finalized", "safe")},
-	{fault: FinalBack, methods: byNumber, alter: instead(earlier, "finalized", "safe")},
-	{fault: FutureHead, methods: heads, alter: instead(aboveHead, "latest")},
+		alter: replaceBlock(func(_ *call, _, head uint64) uint64 { return head }, "finalized", "safe")},
+	{fault: FinalFuture, methods: byNumber, alter: replaceBlock(aboveHead, "finalized", "safe")},
+	{fault: FinalBack, methods: byNumber, alter: replaceBlock(earlier, "finalized", "safe")},
+	{fault: FutureHead, methods: heads, alter: replaceBlock(aboveHead, "latest")},
 	{fault: ZeroBloom, methods: slices.Concat(blocks, withLogs), alter: zeroBloom},
 	{fault: ChangedHeader, methods: blocks, alter: changedHeader},
 }
 
-// Lies returns the names of all lies.
-func Lies() []Fault { return namesOf(lies) }
+// FalseResponses returns the names of all false responses.
+func FalseResponses() []Fault { return namesOf(falseResponses) }
 
 func aboveHead(c *call, _, head uint64) uint64 { return head + 1 + c.rng.Uint64N(c.proxy.config.Ahead) }
 
@@ -47,12 +47,12 @@ func earlier(c *call, is, _ uint64) uint64 {
 // slot is the number of seconds between two blocks that do not exist.
 const slot = 12
 
-// future turns a block into a higher one: it has an unknown parent, and a hash that matches its fields.
-func future(rng *rand.Rand, truth reply, number uint64) (reply, error) {
-	block, _ := decoded(truth.Result).(map[string]any)
+// futureBlock turns a block into a higher one: it has an unknown parent, and a hash that matches its fields.
+func futureBlock(rng *rand.Rand, original reply, number uint64) (reply, error) {
+	block, _ := decoded(original.Result).(map[string]any)
 	was, ok := quantity(block["number"])
 	if !ok {
-		return truth, fmt.Errorf("the upstream's block has no number: %.100s", truth.Result)
+		return original, fmt.Errorf("the upstream's block has no number: %.100s", original.Result)
 	}
 	block["number"], block["parentHash"], block["extraData"] = hexutil.Uint64(number), random(rng, 32), random(rng, 8)
 	if seconds, ok := quantity(block["timestamp"]); ok {
@@ -63,7 +63,7 @@ func future(rng *rand.Rand, truth reply, number uint64) (reply, error) {
 	if json.Unmarshal(mustJSON(block), &header) == nil {
 		block["hash"] = header.Hash()
 	}
-	return truth.with(block), nil
+	return original.withResult(block), nil
 }
 
 func random(rng *rand.Rand, length int) hexutil.Bytes {
@@ -75,42 +75,43 @@ func random(rng *rand.Rand, length int) hexutil.Bytes {
 }
 
 // zeroBloom hides logs together with the evidence that they are missing. The hash of the block stays.
-func zeroBloom(_ *call, truth reply) (reply, string, error) {
-	switch result := decoded(truth.Result).(type) {
+func zeroBloom(_ *call, original reply) (reply, string, error) {
+	switch result := decoded(original.Result).(type) {
 	case map[string]any:
 		bloom, _ := result["logsBloom"].(string)
 		if strings.Trim(bloom, "0x") == "" {
-			return truth, "", nil
+			return original, "", nil
 		}
 		result["logsBloom"] = hexutil.Bytes(make([]byte, types.BloomByteLength))
-		return truth.with(result), fmt.Sprintf("the header of block %v", result["number"]), nil
+		return original.withResult(result), fmt.Sprintf("the header of block %v", result["number"]), nil
 	case []any:
 		if len(result) > 0 {
-			return truth.with([]any{}), fmt.Sprintf("none of %d logs or receipts", len(result)), nil
+			return original.withResult([]any{}), fmt.Sprintf("none of %d logs or receipts", len(result)), nil
 		}
 	}
-	return truth, "", nil
+	return original, "", nil
 }
 
 // fields are the header fields that changedHeader may change.
 var fields = []string{"timestamp", "parentHash", "stateRoot", "receiptsRoot", "extraData", "gasUsed"}
 
 // changedHeader changes one field of a header and keeps the hash.
-func changedHeader(c *call, truth reply) (reply, string, error) {
-	block, ok := decoded(truth.Result).(map[string]any)
+func changedHeader(c *call, original reply) (reply, string, error) {
+	block, ok := decoded(original.Result).(map[string]any)
 	if n, known := quantity(block["number"]); !ok || !known || n == 0 { // the genesis block is identified by its hash
-		return truth, "", nil
+		return original, "", nil
 	}
 	field := fields[c.rng.IntN(len(fields))]
 	was, ok := block[field].(string)
 	if !ok {
-		return truth, "", nil
+		return original, "", nil
 	}
 	if n, isNumber := number(was); isNumber && (field == "timestamp" || field == "gasUsed") {
 		block[field] = hexutil.Uint64(n + 1 + c.rng.Uint64N(1000))
 	} else {
 		block[field] = random(c.rng, 32)
 	}
-	return truth.with(block), fmt.Sprintf("%s of block %v is %v and not %s", field, block["number"], block[field], was),
+	return original.withResult(block),
+		fmt.Sprintf("%s of block %v is %v and not %s", field, block["number"], block[field], was),
 		nil
 }

@@ -25,7 +25,7 @@ func (p *proxied) block(method string, which any) (block map[string]any) {
 	return block
 }
 
-func TestLiesAboutFinality(t *testing.T) {
+func TestFalseFinality(t *testing.T) {
 	p := newProxied(t, func(c *faultproxy.Config) { c.Ahead, c.Behind = 7, 5 })
 	for f, most := range map[faultproxy.Fault][2]uint64{
 		faultproxy.FinalHead: {head, head}, faultproxy.FinalFuture: {head + 1, head + 7},
@@ -66,14 +66,14 @@ func TestFutureHead(t *testing.T) {
 
 func TestChangedHeaders(t *testing.T) {
 	p := newProxied(t, nil)
-	truth := blockJSON(5)
+	original := blockJSON(5)
 	changed := map[string]bool{}
 	for range 60 {
 		p.next("eth_getBlockByHash", faultproxy.ChangedHeader)
 		b := p.block("eth_getBlockByHash", hash(5))
 		var fields []string
 		for name, value := range b {
-			if truth[name] != value {
+			if original[name] != value {
 				fields = append(fields, name)
 			}
 		}

@@ -61,7 +61,7 @@ type kind struct {
 }
 
 type (
-	alteration = func(c *call, truth reply) (answer reply, detail string, err error)
+	alteration = func(c *call, original reply) (answer reply, detail string, err error)
 	delivery   = func(x *exchange) (detail string, send sender, err error)
 	sender     = func(http.ResponseWriter)
 )
@@ -80,10 +80,10 @@ var (
 
 const tooManyResults = "query returned more than %d results"
 
-// kinds are all faults except oddities, lies and samples. Draws depend on their order.
+// kinds are all faults except unusual formats, false responses and samples. Draws depend on their order.
 var kinds = []kind{
 	{fault: Stale, methods: chain, alter: stale},
-	{fault: OldHead, methods: heads, alter: instead(oldHead, "latest")},
+	{fault: OldHead, methods: heads, alter: replaceBlock(oldHead, "latest")},
 	{fault: EmptyLogs, methods: getLogs, alter: ofLogs(empty)},
 	{fault: PartialLogs, methods: getLogs, alter: ofLogs(partial)},
 	{fault: TruncatedLogs, methods: getLogs, alter: ofLogs(truncated)},
@@ -91,26 +91,26 @@ var kinds = []kind{
 	{fault: ShortLogs, methods: getLogs, alter: stale},
 	{fault: BeyondHead, methods: getLogs, alter: beyondHead},
 	{fault: ErrorBody, alter: errorBody},
-	{fault: RangeResults, methods: getLogs, alter: over(results, -32005, tooManyResults)},
-	{fault: ResponseSize, methods: getLogs, alter: over(results, -32008, "response size exceeded")},
-	{fault: RangeWide, methods: getLogs, alter: over(width, -32600, "block range is too wide")},
-	{fault: RangeLimited, methods: getLogs, alter: over(width, -32600, "eth_getLogs is limited to a %d block range")},
-	{fault: RangeMaximum, methods: getLogs, alter: over(width, -32000, "exceed maximum block range: %d")},
-	{fault: LimitExceeded, methods: getLogs, alter: over(width, -32005, "limit exceeded")},
-	{fault: QueryTimeout, methods: getLogs, alter: over(width, -32000, "query timeout exceeded")},
+	{fault: RangeResults, methods: getLogs, alter: overLimit(results, -32005, tooManyResults)},
+	{fault: ResponseSize, methods: getLogs, alter: overLimit(results, -32008, "response size exceeded")},
+	{fault: RangeWide, methods: getLogs, alter: overLimit(width, -32600, "block range is too wide")},
+	{fault: RangeLimited, methods: getLogs, alter: overLimit(width, -32600, "eth_getLogs is limited to a %d block range")},
+	{fault: RangeMaximum, methods: getLogs, alter: overLimit(width, -32000, "exceed maximum block range: %d")},
+	{fault: LimitExceeded, methods: getLogs, alter: overLimit(width, -32005, "limit exceeded")},
+	{fault: QueryTimeout, methods: getLogs, alter: overLimit(width, -32000, "query timeout exceeded")},
 	{fault: Range413, methods: getLogs, deliver: range413},
-	{fault: BlockOverLimit, methods: getLogs, alter: over(blockResults, -32005, tooManyResults)},
+	{fault: BlockOverLimit, methods: getLogs, alter: overLimit(blockResults, -32005, tooManyResults)},
 	{fault: TooManyRequests, deliver: status(http.StatusTooManyRequests, "", `{"message":"too many requests"}`)},
 	{fault: RetryAfter, deliver: status(http.StatusTooManyRequests, "1", `{"message":"too many requests"}`)},
 	{fault: BadGateway, deliver: status(http.StatusBadGateway, "", "<html><body>502 Bad Gateway</body></html>")},
 	{fault: ForeignBody, deliver: status(http.StatusOK, "", `{"message":"no healthy upstream"}`)},
-	{fault: BrokenBody, deliver: resent(broken)},
-	{fault: SlowBody, deliver: resent(slow)},
+	{fault: BrokenBody, deliver: resendAs(truncateBody)},
+	{fault: SlowBody, deliver: resendAs(slow)},
 	{fault: Reset, deliver: reset},
 }
 
-// All returns the names of all faults, including oddities but neither lies nor faults of samples.
-func All() []Fault { return slices.Concat(namesOf(kinds), Oddities()) }
+// All returns the names of all faults, including unusual formats but neither false responses nor those of samples.
+func All() []Fault { return slices.Concat(namesOf(kinds), UnusualFormats()) }
 
 func namesOf(kinds []kind) []Fault {
 	names := make([]Fault, len(kinds))
@@ -120,7 +120,7 @@ func namesOf(kinds []kind) []Fault {
 	return names
 }
 
-// Except returns all faults except the given ones, and no lies.
+// Except returns all faults except the given ones, and no false responses.
 func Except(some ...Fault) []Fault {
 	return slices.DeleteFunc(All(), func(f Fault) bool { return slices.Contains(some, f) })
 }
@@ -128,7 +128,7 @@ func Except(some ...Fault) []Fault {
 // batch is the name under which whole batches are counted and faults for them drawn.
 const batch = "batch"
 
-func (k *kind) befalls(method string) bool {
+func (k *kind) appliesTo(method string) bool {
 	if method == batch && k.methods == nil {
 		return k.deliver != nil
 	}
@@ -136,7 +136,7 @@ func (k *kind) befalls(method string) bool {
 }
 
 func kindOf(f Fault) (*kind, error) {
-	for _, kinds := range [][]kind{kinds, oddities, lies, samples} {
+	for _, kinds := range [][]kind{kinds, unusualFormats, falseResponses, samples} {
 		for i := range kinds {
 			if kinds[i].fault == f {
 				return &kinds[i], nil
@@ -144,7 +144,7 @@ func kindOf(f Fault) (*kind, error) {
 		}
 	}
 	var names []string
-	for _, known := range slices.Concat(All(), Lies(), Samples()) {
+	for _, known := range slices.Concat(All(), FalseResponses(), Samples()) {
 		names = append(names, string(known))
 	}
 	return nil, fmt.Errorf("there is no fault %q; there are %s", f, strings.Join(names, ", "))
@@ -160,7 +160,7 @@ func groupsOf(faults []Fault) (some groups, err error) {
 			return some, err
 		}
 	}
-	for i, kinds := range [len(some)][]kind{kinds, oddities, lies, samples} {
+	for i, kinds := range [len(some)][]kind{kinds, unusualFormats, falseResponses, samples} {
 		for j := range kinds {
 			if slices.Contains(faults, kinds[j].fault) {
 				some[i] = append(some[i], &kinds[j])

@@ -63,29 +63,30 @@ func (c *call) resolve(which string) (uint64, error) {
 }
 
 // logsUpTo leaves out the logs above a block.
-func logsUpTo(truth reply, cut, head uint64) (reply, string, error) {
-	logs, err := logsOf(truth)
+func logsUpTo(original reply, cut, head uint64) (reply, string, error) {
+	logs, err := logsOf(original)
 	kept := slices.DeleteFunc(slices.Clone(logs), func(l any) bool { return blockOfLog(l) > cut })
 	if err != nil || len(kept) == len(logs) {
-		return truth, "", err
+		return original, "", err
 	}
-	return truth.with(kept), fmt.Sprintf("%d of %d logs, those up to block %d of %d", len(kept), len(logs), cut, head), nil
+	return original.withResult(kept),
+		fmt.Sprintf("%d of %d logs, those up to block %d of %d", len(kept), len(logs), cut, head), nil
 }
 
 // ofLogs changes the logs in a response; in receipts, those of each receipt. change is not called without logs, and
 // returns nil if there is nothing to change.
 func ofLogs(change func(c *call, logs []any) []any) alteration {
-	return func(c *call, truth reply) (reply, string, error) {
-		list, err := logsOf(truth)
+	return func(c *call, original reply) (reply, string, error) {
+		list, err := logsOf(original)
 		if err != nil || len(list) == 0 {
-			return truth, "", err
+			return original, "", err
 		}
 		if c.Method != "eth_getBlockReceipts" {
 			changed := change(c, list)
 			if changed == nil {
-				return truth, "", nil
+				return original, "", nil
 			}
-			return truth.with(changed), fmt.Sprintf("%d logs instead of %d", len(changed), len(list)), nil
+			return original.withResult(changed), fmt.Sprintf("%d logs instead of %d", len(changed), len(list)), nil
 		}
 		for _, r := range list {
 			receipt, _ := r.(map[string]any)
@@ -95,7 +96,7 @@ func ofLogs(change func(c *call, logs []any) []any) alteration {
 				}
 			}
 		}
-		return truth.with(list), fmt.Sprintf("the logs of %d receipts", len(list)), nil
+		return original.withResult(list), fmt.Sprintf("the logs of %d receipts", len(list)), nil
 	}
 }
 
@@ -143,8 +144,8 @@ func shuffle[T any](rng *rand.Rand, list []T) {
 	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
-// twin returns a copy of a log with some members changed.
-func twin(l any, change func(map[string]any)) any {
+// copyWith returns a copy of a log with some members changed.
+func copyWith(l any, change func(map[string]any)) any {
 	copied, _ := decoded(mustJSON(l)).(map[string]any)
 	if copied != nil {
 		change(copied)
@@ -154,11 +155,11 @@ func twin(l any, change func(map[string]any)) any {
 
 func withRemoved(c *call, logs []any) []any {
 	hash := random(c.rng, 32)
-	return append([]any{twin(logs[0], func(l map[string]any) { l["removed"], l["blockHash"] = true, hash })}, logs...)
+	return append([]any{copyWith(logs[0], func(l map[string]any) { l["removed"], l["blockHash"] = true, hash })}, logs...)
 }
 
 func withPending(_ *call, logs []any) []any {
-	return append(logs, twin(logs[0], func(l map[string]any) {
+	return append(logs, copyWith(logs[0], func(l map[string]any) {
 		for _, name := range []string{"blockNumber", "blockHash", "transactionHash", "transactionIndex", "logIndex",
 			"blockTimestamp"} {
 			l[name] = nil

@@ -83,7 +83,7 @@ func (p *Proxy) Next(method string, faults ...Fault) error {
 		if err != nil {
 			return err
 		}
-		if !k.befalls(method) {
+		if !k.appliesTo(method) {
 			return fmt.Errorf("the fault %s does not apply to %s", f, method)
 		}
 		script[i] = k
@@ -120,13 +120,13 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 // draw counts one call and decides what happens to it. may reports whether a kind can be chosen.
-func (p *Proxy) draw(ctx context.Context, method string, may func(*kind) bool) *fate {
+func (p *Proxy) draw(ctx context.Context, method string, may func(*kind) bool) *drawnFault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[method]++
 	name := fnv.New64a()
 	io.WriteString(name, method)
-	f := &fate{proxy: p, ctx: ctx, method: method, n: p.calls[method]}
+	f := &drawnFault{proxy: p, ctx: ctx, method: method, n: p.calls[method]}
 	f.rng = rand.New(rand.NewPCG(p.config.Seed^name.Sum64(), f.n))
 	// Always drawn, so that enabling or disabling faults leaves all other draws unchanged.
 	f.backend = p.config.Upstreams[f.rng.IntN(len(p.config.Upstreams))]
@@ -150,7 +150,7 @@ func (p *Proxy) draw(ctx context.Context, method string, may func(*kind) bool) *
 func (p *Proxy) pick(some []*kind, method string, may func(*kind) bool, chance float64, pick uint64) *kind {
 	var possible []*kind
 	for _, k := range some {
-		if k.befalls(method) && may(k) {
+		if k.appliesTo(method) && may(k) {
 			possible = append(possible, k)
 		}
 	}
@@ -160,8 +160,8 @@ func (p *Proxy) pick(some []*kind, method string, may func(*kind) bool, chance f
 	return possible[pick%uint64(len(possible))]
 }
 
-// fate is what was drawn for one call or one batch.
-type fate struct {
+// drawnFault is what was drawn for one call or one batch.
+type drawnFault struct {
 	proxy   *Proxy
 	ctx     context.Context // of the request
 	method  string
@@ -172,7 +172,7 @@ type fate struct {
 }
 
 // injected counts and reports one fault.
-func (p *Proxy) injected(f *fate, detail string) {
+func (p *Proxy) injected(f *drawnFault, detail string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts[f.kind.fault]++
@@ -229,13 +229,13 @@ func (p *Proxy) tooMany(x *exchange, now time.Time) bool {
 
 // answer sends the response of an exchange. An error is the upstream's.
 func (p *Proxy) answer(w http.ResponseWriter, x *exchange) error {
-	if k := x.fate.kind; k != nil && k.deliver != nil {
+	if k := x.drawnFault.kind; k != nil && k.deliver != nil {
 		detail, send, err := k.deliver(x)
 		if err != nil {
 			return err
 		}
 		if detail != "" {
-			p.injected(x.fate, detail)
+			p.injected(x.drawnFault, detail)
 			send(w)
 			return nil
 		}

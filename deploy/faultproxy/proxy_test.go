@@ -330,7 +330,7 @@ func TestCallsPerSecond(t *testing.T) {
 func TestSeedDecides(t *testing.T) {
 	run := func(seed uint64, turns ...string) *proxied {
 		p := newProxied(t, func(c *faultproxy.Config) {
-			c.Seed, c.Faults, c.Rate = seed, slices.Concat(faultproxy.All(), faultproxy.Lies()), 0.5
+			c.Seed, c.Faults, c.Rate = seed, slices.Concat(faultproxy.All(), faultproxy.FalseResponses()), 0.5
 			c.Upstreams = append(c.Upstreams, upstream(t, "second"))
 		})
 		for range 200 {
@@ -358,7 +358,7 @@ func TestSeedDecides(t *testing.T) {
 		t.Error("another order of the methods gave other faults")
 	}
 	for _, f := range slices.Concat(faultproxy.Except(faultproxy.BlockOverLimit, faultproxy.NullLists),
-		faultproxy.Lies()) {
+		faultproxy.FalseResponses()) {
 		// the test makes no requests of the kind that they need
 		if a.Counts()[f] == 0 {
 			t.Errorf("%s was never drawn in %d lines", f, len(a.lines))

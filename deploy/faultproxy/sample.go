@@ -22,12 +22,14 @@ var ofCalls = []string{"eth_call"}
 // samples are drawn separately from all other faults. Draws depend on their order.
 var samples = []kind{
 	{fault: SampleWrong, methods: ofCalls,
-		alter: ofSample(func(c *call, truth reply) reply { return truth.with(random(c.rng, 32)) })},
+		alter: ofSample(func(c *call, original reply) reply { return original.withResult(random(c.rng, 32)) })},
 	{fault: SampleNoState, methods: ofCalls,
 		alter: ofSample(refused(-32000, "missing trie node 7f3a (path ) state 0x7f3a is not available"))},
 	{fault: SampleReverted, methods: ofCalls, alter: ofSample(refused(3, "execution reverted"))},
-	{fault: SampleEmpty, methods: ofCalls, alter: ofSample(func(_ *call, truth reply) reply { return truth.with("0x") })},
-	{fault: SampleNull, methods: ofCalls, alter: ofSample(func(_ *call, truth reply) reply { return truth.with(nil) })},
+	{fault: SampleEmpty, methods: ofCalls,
+		alter: ofSample(func(_ *call, original reply) reply { return original.withResult("0x") })},
+	{fault: SampleNull, methods: ofCalls,
+		alter: ofSample(func(_ *call, original reply) reply { return original.withResult(nil) })},
 	{fault: SampleTimeout, methods: ofCalls, alter: ofSample(refused(-32000, "execution aborted (timeout = 5s)"))},
 }
 
@@ -39,13 +41,13 @@ const convertToAssets = "0x07a2d13a"
 
 // ofSample changes the response to the call that measures NAV.
 func ofSample(change func(*call, reply) reply) alteration {
-	return func(c *call, truth reply) (reply, string, error) {
+	return func(c *call, original reply) (reply, string, error) {
 		var asked struct{ Data, Input string }
 		if len(c.Params) == 0 || json.Unmarshal(c.Params[0], &asked) != nil ||
 			!strings.HasPrefix(asked.Data+asked.Input, convertToAssets) {
-			return truth, "", nil
+			return original, "", nil
 		}
-		answer := change(c, truth)
+		answer := change(c, original)
 		what := answer.Result
 		if answer.Error != nil {
 			what = answer.Error
@@ -55,5 +57,5 @@ func ofSample(change func(*call, reply) reply) alteration {
 }
 
 func refused(code int, message string) func(*call, reply) reply {
-	return func(_ *call, truth reply) reply { return truth.refuse(code, message) }
+	return func(_ *call, original reply) reply { return original.withError(code, message) }
 }

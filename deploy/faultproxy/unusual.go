@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Oddities: responses that are formatted differently from those of most nodes but mean the same.
+// Unusual formats: responses that are formatted differently from those of most nodes but mean the same.
 const (
 	Integers     Fault = "integers"      // quantities are JSON integers
 	LeadingZeros Fault = "leading-zeros" // quantities have leading zeros
@@ -46,8 +46,9 @@ var (
 	written  = slices.Concat(blocks, getLogs, []string{"eth_chainId"})
 )
 
-// oddities are drawn separately from the other faults, so those stay the same for a seed. Draws depend on their order.
-var oddities = []kind{
+// unusualFormats are drawn separately from the other faults, so those stay the same for a seed. Draws depend on their
+// order.
+var unusualFormats = []kind{
 	{fault: Integers, methods: written,
 		alter: rewritten(quantities, func(_ *rand.Rand, text string) any { return json.Number(decimal(text)) })},
 	{fault: LeadingZeros, methods: written, alter: rewritten(quantities, func(rng *rand.Rand, text string) any {
@@ -69,9 +70,9 @@ var oddities = []kind{
 	{fault: NoBloom, methods: blocks, alter: noBloom},
 	{fault: StringIDs, alter: stringIDs},
 	{fault: NullError, deliver: rebuilt(nullError)},
-	{fault: Packed, deliver: resent(packed)},
-	{fault: Marked, deliver: resent(marked)},
-	{fault: PlainText, deliver: resent(plainText)},
+	{fault: Packed, deliver: resendAs(packed)},
+	{fault: Marked, deliver: resendAs(marked)},
+	{fault: PlainText, deliver: resendAs(plainText)},
 	{fault: OddBatch, methods: []string{batch}, deliver: rebuilt(oddBatch)},
 	{fault: NoBatches, methods: []string{batch}, deliver: noBatches},
 	{fault: OddError, alter: oddError},
@@ -79,8 +80,8 @@ var oddities = []kind{
 	{fault: NoContent, deliver: noContent},
 }
 
-// Oddities returns the names of all oddities, including failures in unusual forms.
-func Oddities() []Fault { return namesOf(oddities) }
+// UnusualFormats returns the names of all unusual formats, including failures in unusual forms.
+func UnusualFormats() []Fault { return namesOf(unusualFormats) }
 
 // Members of blocks and logs.
 var (
@@ -99,13 +100,13 @@ func decimal(text string) string {
 // rewritten changes how some members of a block, or of each log, are written; if the result is a quantity, how it is
 // written.
 func rewritten(members []string, write func(rng *rand.Rand, text string) any) alteration {
-	return func(c *call, truth reply) (reply, string, error) {
-		if result, ok := decoded(truth.Result).(string); ok {
+	return func(c *call, original reply) (reply, string, error) {
+		if result, ok := decoded(original.Result).(string); ok {
 			if _, ok := number(result); ok && slices.Contains(members, "number") {
-				return truth.with(write(c.rng, result)), result, nil
+				return original.withResult(write(c.rng, result)), result, nil
 			}
 		}
-		return ofEach(truth, func(object map[string]any) {
+		return ofEach(original, func(object map[string]any) {
 			for _, name := range members {
 				if text, ok := object[name].(string); ok && strings.HasPrefix(text, "0x") {
 					object[name] = write(c.rng, text)
@@ -116,11 +117,11 @@ func rewritten(members []string, write func(rng *rand.Rand, text string) any) al
 }
 
 // ofEach changes a block, or each log of a list.
-func ofEach(truth reply, change func(map[string]any)) (reply, string, error) {
-	switch result := decoded(truth.Result).(type) {
+func ofEach(original reply, change func(map[string]any)) (reply, string, error) {
+	switch result := decoded(original.Result).(type) {
 	case map[string]any:
 		change(result)
-		return truth.with(result), "a block", nil
+		return original.withResult(result), "a block", nil
 	case []any:
 		for _, l := range result {
 			if l, ok := l.(map[string]any); ok {
@@ -128,10 +129,10 @@ func ofEach(truth reply, change func(map[string]any)) (reply, string, error) {
 			}
 		}
 		if len(result) > 0 {
-			return truth.with(result), fmt.Sprintf("%d logs", len(result)), nil
+			return original.withResult(result), fmt.Sprintf("%d logs", len(result)), nil
 		}
 	}
-	return truth, "", nil
+	return original, "", nil
 }
 
 // decoded parses JSON with encoding/json, keeping numbers as they are written.
@@ -142,15 +143,15 @@ func decoded(raw json.RawMessage) (v any) {
 	return v
 }
 
-func nullLists(_ *call, truth reply) (reply, string, error) {
-	if list, ok := decoded(truth.Result).([]any); !ok || len(list) > 0 {
-		return truth, "", nil
+func nullLists(_ *call, original reply) (reply, string, error) {
+	if list, ok := decoded(original.Result).([]any); !ok || len(list) > 0 {
+		return original, "", nil
 	}
-	return truth.with(nil), "null instead of []", nil
+	return original.withResult(nil), "null instead of []", nil
 }
 
-func nullOptional(c *call, truth reply) (reply, string, error) {
-	return ofEach(truth, func(l map[string]any) {
+func nullOptional(c *call, original reply) (reply, string, error) {
+	return ofEach(original, func(l map[string]any) {
 		for _, name := range []string{"removed", "blockTimestamp"} {
 			if l[name] = nil; c.rng.IntN(2) == 0 {
 				delete(l, name)
@@ -159,33 +160,33 @@ func nullOptional(c *call, truth reply) (reply, string, error) {
 	})
 }
 
-func moreMembers(_ *call, truth reply) (reply, string, error) {
-	return ofEach(truth, func(object map[string]any) {
+func moreMembers(_ *call, original reply) (reply, string, error) {
+	return ofEach(original, func(object map[string]any) {
 		object["l1Fee"] = map[string]any{"logs": []any{nil, "]}\"",
 			1.5e3}}
 	})
 }
 
-func noBloom(c *call, truth reply) (reply, string, error) {
-	block, ok := decoded(truth.Result).(map[string]any)
+func noBloom(c *call, original reply) (reply, string, error) {
+	block, ok := decoded(original.Result).(map[string]any)
 	if !ok {
-		return truth, "", nil
+		return original, "", nil
 	}
 	way := []any{nil, "0x", "", "missing"}[c.rng.IntN(4)]
 	if block["logsBloom"] = way; way == "missing" {
 		delete(block, "logsBloom")
 	}
-	return truth.with(block), fmt.Sprintf("logsBloom is %v", way), nil
+	return original.withResult(block), fmt.Sprintf("logsBloom is %v", way), nil
 }
 
-func stringIDs(c *call, truth reply) (reply, string, error) {
-	truth.ID = mustJSON(string(c.ID))
-	return truth, string(truth.ID), nil
+func stringIDs(c *call, original reply) (reply, string, error) {
+	original.ID = mustJSON(string(c.ID))
+	return original, string(original.ID), nil
 }
 
-func oddError(_ *call, truth reply) (reply, string, error) {
-	truth.Result = nil
-	truth.Error = mustJSON(map[string]any{"code": "-32000", "message": "internal\x00error \u202e",
+func oddError(_ *call, original reply) (reply, string, error) {
+	original.Result = nil
+	original.Error = mustJSON(map[string]any{"code": "-32000", "message": "internal\x00error \u202e",
 		"data": []any{nil, map[string]any{"cause": 7}}})
-	return truth, "an error with a NUL", nil
+	return original, "an error with a NUL", nil
 }

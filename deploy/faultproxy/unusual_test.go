@@ -11,8 +11,8 @@ import (
 	"github.com/navlog/navlog/deploy/faultproxy"
 )
 
-// Oddities change the form of a response but not its content.
-func TestOddities(t *testing.T) {
+// Unusual formats change the form of a response but not its content.
+func TestUnusualFormats(t *testing.T) {
 	p := newProxied(t, nil)
 	const ask = `{"jsonrpc":"2.0","id":7,"method":"eth_getLogs","params":[{"fromBlock":"0x1","toBlock":"0x2"}]}`
 	const askBlock = `{"jsonrpc":"2.0","id":7,"method":"eth_getBlockByNumber","params":["0x5",false]}`

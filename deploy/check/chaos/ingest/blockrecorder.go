@@ -34,42 +34,42 @@ func (f *fact) of(addresses ...common.Address) (logs []*event.Log) {
 	return logs
 }
 
-// A witness remembers every block that the chain ever had, so that what ingest wrote about an orphaned branch can be
-// checked too.
-type witness struct {
+// A blockRecorder remembers every block that the chain ever had, so that what ingest wrote about an orphaned branch can
+// be checked too.
+type blockRecorder struct {
 	chain *ethclient.Client
 	seen  map[common.Hash]*fact
 }
 
 // note records the chain as it is now, down to the first known block.
-func (w *witness) note(ctx context.Context) error {
-	_, err := w.walk(ctx, func(hash common.Hash) bool { return w.seen[hash] != nil })
+func (r *blockRecorder) note(ctx context.Context) error {
+	_, err := r.walk(ctx, func(hash common.Hash) bool { return r.seen[hash] != nil })
 	return err
 }
 
 // canonical reads the whole chain again, lowest block first.
-func (w *witness) canonical(ctx context.Context) (blocks []*fact, err error) {
-	blocks, err = w.walk(ctx, func(common.Hash) bool { return false })
+func (r *blockRecorder) canonical(ctx context.Context) (blocks []*fact, err error) {
+	blocks, err = r.walk(ctx, func(common.Hash) bool { return false })
 	slices.Reverse(blocks)
 	return blocks, err
 }
 
 // walk reads the chain from its head down to its first block, or to one that is known.
-func (w *witness) walk(ctx context.Context, known func(common.Hash) bool) (blocks []*fact, err error) {
-	header, err := w.chain.HeaderByNumber(ctx, nil)
+func (r *blockRecorder) walk(ctx context.Context, known func(common.Hash) bool) (blocks []*fact, err error) {
+	header, err := r.chain.HeaderByNumber(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read the newest block: %w", err)
 	}
 	for !known(header.Hash()) {
-		f, err := w.read(ctx, header)
+		f, err := r.read(ctx, header)
 		if err != nil {
 			return nil, err
 		}
-		w.seen[f.hash] = f
+		r.seen[f.hash] = f
 		if blocks = append(blocks, f); f.number == 0 {
 			break
 		}
-		if header, err = w.chain.HeaderByHash(ctx, f.parent); err != nil {
+		if header, err = r.chain.HeaderByHash(ctx, f.parent); err != nil {
 			return nil, fmt.Errorf("read block %s: %w", f.parent, err)
 		}
 	}
@@ -77,9 +77,9 @@ func (w *witness) walk(ctx context.Context, known func(common.Hash) bool) (block
 }
 
 // read reads the logs of a block in two ways, which must agree.
-func (w *witness) read(ctx context.Context, h *types.Header) (*fact, error) {
+func (r *blockRecorder) read(ctx context.Context, h *types.Header) (*fact, error) {
 	f := &fact{number: h.Number.Uint64(), hash: h.Hash(), parent: h.ParentHash, time: h.Time}
-	receipts, err := w.chain.BlockReceipts(ctx, rpc.BlockNumberOrHashWithHash(f.hash, false))
+	receipts, err := r.chain.BlockReceipts(ctx, rpc.BlockNumberOrHashWithHash(f.hash, false))
 	if err != nil {
 		return nil, fmt.Errorf("read the receipts of block %s: %w", f.hash, err)
 	}
@@ -88,7 +88,7 @@ func (w *witness) read(ctx context.Context, h *types.Header) (*fact, error) {
 			f.logs = append(f.logs, devchain.Record(l, f.time))
 		}
 	}
-	logs, err := devchain.Logs(ctx, w.chain, h)
+	logs, err := devchain.Logs(ctx, r.chain, h)
 	if err != nil {
 		return nil, err
 	}

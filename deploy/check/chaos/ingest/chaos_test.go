@@ -114,8 +114,8 @@ func TestPlans(t *testing.T) {
 			}
 		}
 	}
-	for _, what := range append([]string{opTraffic, opMine, opReorg, opAgain, opRewind, opComeback, opSettle, opKill,
-		opOffline, opRival, opPair, opBroker,
+	for _, what := range append([]string{opTraffic, opMine, opReorg, opAgain, opRewind, opReturn, opSettle, opKill,
+		opOffline, opTakeover, opPair, opBroker,
 		opVault, opConfirm, opFinality, opRate, ""}, steps...) {
 		if !tried[what] {
 			t.Errorf("no seed tries %q", what)
@@ -124,7 +124,7 @@ func TestPlans(t *testing.T) {
 	// Ranges of final blocks do not survive partial and truncated logs: chain.receiptsEvery finds them afterwards
 	// (TestLostLogsAreDisproven).
 	const notSurvived = 2
-	if len(faults) != len(faultproxy.All())+len(faultproxy.Lies())-notSurvived {
+	if len(faults) != len(faultproxy.All())+len(faultproxy.FalseResponses())-notSurvived {
 		t.Errorf("the seeds draw only the faults %v", faults)
 	}
 }

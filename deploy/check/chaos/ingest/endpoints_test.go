@@ -163,13 +163,13 @@ func TestLimitedProvider(t *testing.T) {
 	}
 }
 
-// A node all of whose responses are odd, with every oddity that keeps the content true: the log is correct, both the
+// A node all of whose responses have every unusual format that keeps the content true: the log is correct, both the
 // history of final blocks and new blocks at the head, through reorganisations.
-func TestOddNode(t *testing.T) {
+func TestUnusualFormats(t *testing.T) {
 	t.Parallel()
 	failures := []faultproxy.Fault{faultproxy.OddError, faultproxy.HTML, faultproxy.NoContent}
 	without := func(some ...faultproxy.Fault) []faultproxy.Fault {
-		return slices.DeleteFunc(faultproxy.Oddities(), func(f faultproxy.Fault) bool { return slices.Contains(some, f) })
+		return slices.DeleteFunc(faultproxy.UnusualFormats(), func(f faultproxy.Fault) bool { return slices.Contains(some, f) })
 	}
 	for name, c := range map[string]struct {
 		level    proof.Level
@@ -181,7 +181,7 @@ func TestOddNode(t *testing.T) {
 		"no batches":                   {proof.Headers, []faultproxy.Fault{faultproxy.NoBatches}, 1, 0},
 		"no bloom":                     {proof.None, []faultproxy.Fault{faultproxy.NoBloom}, 1, 0},
 		"every answer, without proof":  {proof.None, without(failures...), 1, 0},
-		"now and then, also a failure": {proof.Headers, faultproxy.Oddities(), 0.2, 0},
+		"now and then, also a failure": {proof.Headers, faultproxy.UnusualFormats(), 0.2, 0},
 		"nothing is final":             {proof.Headers, without(append(failures, faultproxy.NoBloom)...), 1, nothingFinal},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,9 +192,9 @@ func TestOddNode(t *testing.T) {
 	}
 }
 
-// One of three endpoints lies in every response. With chain.agreement 2 the log and its finality are those of the other
-// two, even while it lies, whichever endpoint is used first.
-func TestBesideALiar(t *testing.T) {
+// One of three endpoints gives only false responses. With chain.agreement 2 the log and its finality are those of the other
+// two, even while it does, whichever endpoint is used first.
+func TestBesideAFalseEndpoint(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		faults   []faultproxy.Fault
@@ -207,12 +207,12 @@ func TestBesideALiar(t *testing.T) {
 		"a head of the future":               {[]faultproxy.Fault{faultproxy.FutureHead}, 0},
 		"no blooms and no logs, at the head": {[]faultproxy.Fault{faultproxy.ZeroBloom}, nothingFinal},
 		"changed headers, at the head":       {[]faultproxy.Fault{faultproxy.ChangedHeader}, nothingFinal},
-		"about everything, at the head":      {faultproxy.Lies(), nothingFinal},
+		"about everything, at the head":      {faultproxy.FalseResponses(), nothingFinal},
 	} {
 		for _, used := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, used first: %t", name, used), func(t *testing.T) {
 				t.Parallel()
-				endpoints := []Endpoint{{Seed: 3, Faults: c.faults, Rate: 1, Liar: true, Endless: true}, {}, {}}
+				endpoints := []Endpoint{{Seed: 3, Faults: c.faults, Rate: 1, FalseResponses: true, Endless: true}, {}, {}}
 				if !used {
 					slices.Reverse(endpoints)
 				}
@@ -222,10 +222,10 @@ func TestBesideALiar(t *testing.T) {
 	}
 }
 
-// With chain.agreement 2 and two honest endpoints, the log contains no sample from a third endpoint that lies about the
+// With chain.agreement 2 and two honest endpoints, the log contains no sample from a third endpoint with false data about the
 // calls, and no sample is missing. Faults that do not look like an answer need neither agreement nor a second honest
 // endpoint.
-func TestSamplesBesideALiar(t *testing.T) {
+func TestSamplesBesideAFalseEndpoint(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		faults    []faultproxy.Fault
@@ -236,12 +236,12 @@ func TestSamplesBesideALiar(t *testing.T) {
 		"everything":                    {faultproxy.Samples(), 2},
 		"what no contract would give":   {[]faultproxy.Fault{faultproxy.SampleNull, faultproxy.SampleTimeout}, 1},
 		"no state, beside an archive":   {[]faultproxy.Fault{faultproxy.SampleNoState}, 1},
-		"failures that befall all calls": {[]faultproxy.Fault{faultproxy.TooManyRequests, faultproxy.Reset,
+		"failures of all calls": {[]faultproxy.Fault{faultproxy.TooManyRequests, faultproxy.Reset,
 			faultproxy.BrokenBody}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			endpoints := append([]Endpoint{{Seed: 5, Faults: c.faults, Rate: 0.6, Liar: true, Endless: true}},
+			endpoints := append([]Endpoint{{Seed: 5, Faults: c.faults, Rate: 0.6, FalseResponses: true, Endless: true}},
 				make([]Endpoint, c.agreement)...)
 			r := chosen(t, Plan{Agreement: c.agreement, SampleEvery: 3, Endpoints: endpoints, Script: threeReorgs()})
 			r.survived(t)

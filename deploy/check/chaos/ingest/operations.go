@@ -43,14 +43,14 @@ func (w *world) do(o Op) error {
 		return w.reorg(Op{N: o.N, Keep: 1 - o.Keep, Flag: o.Flag})
 	case opRewind:
 		return w.rewind(o)
-	case opComeback:
-		return w.comeback(o)
+	case opReturn:
+		return w.returnToBranch(o)
 	case opKill:
 		return w.restart(false)
 	case opOffline:
 		return w.offline(o)
-	case opRival:
-		return w.rival(o)
+	case opTakeover:
+		return w.takeOver(o)
 	case opPair:
 		return w.pair()
 	case opBroker:
@@ -71,7 +71,7 @@ func (w *world) do(o Op) error {
 		return w.restart(true)
 	case opRate:
 		for i, p := range w.proxies {
-			if w.plan.Endpoints[i].Liar {
+			if w.plan.Endpoints[i].FalseResponses {
 				continue
 			}
 			if err := p.SetRate(float64(o.N) / 100); err != nil {
@@ -119,7 +119,7 @@ func (w *world) reorg(o Op) error {
 	if depth == 0 {
 		return nil
 	}
-	if err := w.witness.note(w.ctx); err != nil {
+	if err := w.recorder.note(w.ctx); err != nil {
 		return err
 	}
 	kept, err := w.kept(n-depth+1, n, o)
@@ -179,7 +179,7 @@ func (w *world) branch(extend func() error) error {
 	if err := extend(); err != nil {
 		return err
 	}
-	if err := w.witness.note(w.ctx); err != nil {
+	if err := w.recorder.note(w.ctx); err != nil {
 		return err
 	}
 	return devchain.Revert(w.ctx, w.anvil.URL, snapshot)
@@ -206,11 +206,11 @@ func (w *world) rewind(o Op) error {
 	if err := w.steps(1); err != nil {
 		return err
 	}
-	return w.outgrow()
+	return w.raiseHead()
 }
 
-// comeback creates a branch A, then another one, then A again with the same blocks.
-func (w *world) comeback(o Op) error {
+// returnToBranch creates a branch A, then another one, then A again with the same blocks.
+func (w *world) returnToBranch(o Op) error {
 	w.count("A -> B -> A")
 	d, err := devchain.NewDepositor(w.ctx, w.anvil.URL, w.contracts.Vaults[0])
 	if err != nil {
@@ -271,9 +271,9 @@ func (w *world) offline(o Op) error {
 	return nil
 }
 
-// rival stops an ingest with SIGSTOP in the middle of a transaction, lets another one take over, and resumes the first,
-// which must notice that it was replaced.
-func (w *world) rival(o Op) error {
+// takeOver stops an ingest with SIGSTOP in the middle of a transaction, lets another one take over, and resumes the
+// first, which must notice that it was replaced.
+func (w *world) takeOver(o Op) error {
 	if err := w.sup.stop(false); err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func (w *world) rival(o Op) error {
 		w.sup.start()
 		return nil
 	}
-	w.count("SIGSTOP and a rival")
+	w.count("SIGSTOP and a takeover")
 	before := w.cursor().GetInstanceId()
 	w.sup.start()
 	took, err := w.eventually(patience, func() (bool, error) {
@@ -309,28 +309,28 @@ func (w *world) rival(o Op) error {
 	if err := w.steps(1); err != nil {
 		return err
 	}
-	if err := w.outgrow(); err != nil {
+	if err := w.raiseHead(); err != nil {
 		return err
 	}
 	return w.fenced(old)
 }
 
-// learnsWithin is how long a replaced process may take to notice. It learns this from Kafka in its next transaction,
+// noticeTimeout is how long a replaced process may take to notice. It learns this from Kafka in its next transaction,
 // before which it needs responses from failing endpoints, from two at a time if they have to agree.
-const learnsWithin = 5 * patience
+const noticeTimeout = 5 * patience
 
 // fenced resumes a replaced process and waits until it has noticed: either it exits, or it becomes a standby and is
 // then killed.
 func (w *world) fenced(p *process) error {
-	learned, err := w.eventually(learnsWithin, func() (bool, error) {
+	learned, err := w.eventually(noticeTimeout, func() (bool, error) {
 		p.Signal(syscall.SIGCONT) // repeatedly, because it may only now reach the step at which it stops itself
-		return p.standsBy() || p.Running() != nil, nil
+		return p.isStandby() || p.Running() != nil, nil
 	})
 	switch {
 	case err != nil:
 		return err
 	case !learned:
-		return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", learnsWithin, p.Output())
+		return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", noticeTimeout, p.Output())
 	case p.Running() == nil: // it stands by
 		p.kill()
 	case p.code() != exitFenced:
@@ -371,7 +371,7 @@ func (w *world) pair() error {
 				return true, nil
 			default:
 			}
-			if other := two[1-i]; p.standsBy() || p.waits() && !other.waits() {
+			if other := two[1-i]; p.isStandby() || p.isWaiting() && !other.isWaiting() {
 				p.kill()
 				stays, sentAway = other, true
 				return true, nil

@@ -28,13 +28,13 @@ func (v *verdict) differs(format string, a ...any) {
 	}
 }
 
-// judge compares the topics with the chain.
-func (w *world) judge() (v verdict, err error) {
-	blocks, err := w.witness.canonical(w.ctx)
+// checkLog compares the topics with the chain.
+func (w *world) checkLog() (v verdict, err error) {
+	blocks, err := w.recorder.canonical(w.ctx)
 	if err != nil {
 		return v, err
 	}
-	if err := w.witness.note(w.ctx); err != nil {
+	if err := w.recorder.note(w.ctx); err != nil {
 		return v, err
 	}
 	if err := chainlog.Settle(w.ctx, w.config.ID, w.kafka.Options()...); err != nil {

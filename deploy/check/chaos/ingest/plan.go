@@ -36,17 +36,17 @@ type Plan struct {
 
 // An Endpoint is one fault proxy in front of the chain.
 type Endpoint struct {
-	Seed        uint64
-	Faults      []faultproxy.Fault
-	Rate        float64
-	Behind      uint64
-	Ahead       uint64
-	RangeLimit  uint64
-	ResultLimit int
-	PerSecond   int       // calls; 0: no limit
-	Via         *Endpoint // the fault proxy behind this one; nil: the chain
-	Liar        bool      // gives wrong responses, at its own rate throughout
-	Endless     bool      // does not become honest at the end
+	Seed           uint64
+	Faults         []faultproxy.Fault
+	Rate           float64
+	Behind         uint64
+	Ahead          uint64
+	RangeLimit     uint64
+	ResultLimit    int
+	PerSecond      int       // calls; 0: no limit
+	Via            *Endpoint // the fault proxy behind this one; nil: the chain
+	FalseResponses bool      // gives wrong responses, at its own rate throughout
+	Endless        bool      // does not become honest at the end
 }
 
 // String is for Via, which would be printed as a pointer.
@@ -64,7 +64,7 @@ type Death struct {
 type Op struct {
 	Name string
 	N    int     // number of blocks or steps, or a depth
-	Step string  // for a rival: the step at which the replaced process stops
+	Step string  // for a takeover: the step at which the replaced process stops
 	Keep float64 // for a reorganisation: the share of its transactions that are mined again
 	Flag bool
 }
@@ -77,12 +77,12 @@ const (
 	opReorg    = "reorg"
 	opAgain    = "reorg-again"   // a reorganisation of N blocks, then one of the branch that it created
 	opRewind   = "rewind"        // a branch of N blocks, discarded, and a longer one; Flag: the first was indexed
-	opComeback = "a-b-a"         // A, another branch, and A again, N blocks each; Flag: each is indexed
+	opReturn   = "a-b-a"         // A, another branch, and A again, N blocks each; Flag: each is indexed
 	opSettle   = "settle"        // wait for a limited time until ingest reaches the head; Flag: it must
 	opFault    = "fault"         // wait until N faults were injected or ingest reaches the head
 	opKill     = "kill"          // SIGKILL now
 	opOffline  = "offline"       // N blocks are reorganised while ingest is down; Flag: it shut down gracefully
-	opRival    = "rival"         // a second ingest while the first is stopped by SIGSTOP at Step
+	opTakeover = "rival"         // a second ingest while the first is stopped by SIGSTOP at Step
 	opPair     = "pair"          // two processes start together
 	opBroker   = "broker"        // the embedded broker is restarted
 	opVault    = "vault"         // the late vault is configured
@@ -105,11 +105,11 @@ var steps = []string{stepProduce, stepProduced, stepEnd, stepEnded}
 // wholeWindow is larger than any chain of a plan.
 const wholeWindow = 1024
 
-// survivable returns the faults that ingest promises to survive. A range of final blocks is accepted if it has logs of
-// all vaults and events that the blooms name, although some logs may be missing; chain.receiptsEvery finds these later.
-// Blocks further below the head than the window are accepted without the blooms; a stale backend does not lag that far
-// behind.
-func survivable(window uint64) []faultproxy.Fault {
+// toleratedFaults returns the faults that ingest promises to survive. A range of final blocks is accepted if it has
+// logs of all vaults and events that the blooms name, although some logs may be missing; chain.receiptsEvery finds
+// these later. Blocks further below the head than the window are accepted without the blooms; a stale backend does not
+// lag that far behind.
+func toleratedFaults(window uint64) []faultproxy.Fault {
 	if window == wholeWindow {
 		return faultproxy.Except(faultproxy.PartialLogs, faultproxy.TruncatedLogs)
 	}
@@ -118,7 +118,7 @@ func survivable(window uint64) []faultproxy.Fault {
 
 // PlanOf returns the plan of a seed.
 func PlanOf(seed uint64) Plan {
-	d := dice{rand.New(rand.NewPCG(seed, 0x6e61766c6f67))}
+	d := planRand{rand.New(rand.NewPCG(seed, 0x6e61766c6f67))}
 	p := Plan{
 		Seed:           seed,
 		SlotsInEpoch:   pick(d, 4, 4, 8),
@@ -137,7 +137,7 @@ func PlanOf(seed uint64) Plan {
 	p.Window = pick[uint64](d, 32, 64, wholeWindow)
 	p.Window = max(p.Window, p.Finality)
 	for range pick(d, 1, 2) {
-		p.Endpoints = append(p.Endpoints, d.endpoint(survivable(p.Window)))
+		p.Endpoints = append(p.Endpoints, d.endpoint(toleratedFaults(p.Window)))
 	}
 	p.Agreement = pick(d, 1, len(p.Endpoints))
 	for range 4 + d.IntN(5) {
@@ -147,12 +147,12 @@ func PlanOf(seed uint64) Plan {
 	switch seed % 3 {
 	case 1: // finality is decided by the nodes' tag
 		p.Finality = 0
-		d.besideALiar(&p, append(aboutFinality, faultproxy.FutureHead, faultproxy.ShortLogs, faultproxy.BeyondHead))
+		d.useFalseEndpoint(&p, append(aboutFinality, faultproxy.FutureHead, faultproxy.ShortLogs, faultproxy.BeyondHead))
 	case 2:
 		// nothing is final, so that agreement is required for every block: it does not apply to a history that is read as
 		// ranges
 		p.Finality, p.Window = nothingFinal, max(p.Window, nothingFinal)
-		d.besideALiar(&p, []faultproxy.Fault{faultproxy.FutureHead, faultproxy.ZeroBloom, faultproxy.ChangedHeader})
+		d.useFalseEndpoint(&p, []faultproxy.Fault{faultproxy.FutureHead, faultproxy.ZeroBloom, faultproxy.ChangedHeader})
 	}
 	return p
 }
@@ -162,28 +162,29 @@ const nothingFinal = 400
 
 var aboutFinality = []faultproxy.Fault{faultproxy.FinalHead, faultproxy.FinalFuture, faultproxy.FinalBack}
 
-// besideALiar replaces the endpoints with one that lies and two whose responses are true, although they may be slow or
-// broken. Ingest only promises to survive this with chain.agreement 2 and with the plan's rule of finality.
-func (d dice) besideALiar(p *Plan, lies []faultproxy.Fault) {
+// useFalseEndpoint replaces the endpoints with one that gives false responses and two whose responses are true,
+// although they may be slow or broken. Ingest only promises to survive this with chain.agreement 2 and with the plan's
+// rule of finality.
+func (d planRand) useFalseEndpoint(p *Plan, faults []faultproxy.Fault) {
 	honest := faultproxy.Except(faultproxy.Stale, faultproxy.OldHead, faultproxy.EmptyLogs, faultproxy.PartialLogs,
 		faultproxy.TruncatedLogs, faultproxy.WrongHash, faultproxy.ShortLogs, faultproxy.BeyondHead)
-	liar := d.endpoint(nil)
-	liar.Faults, liar.Rate, liar.Liar = lies, pick(d, 0.5, 1), true
+	wrong := d.endpoint(nil)
+	wrong.Faults, wrong.Rate, wrong.FalseResponses = faults, pick(d, 0.5, 1), true
 	p.Agreement, p.Endpoints = 2, []Endpoint{d.endpoint(honest), d.endpoint(honest)}
-	p.Endpoints = slices.Insert(p.Endpoints, d.IntN(3), liar)
+	p.Endpoints = slices.Insert(p.Endpoints, d.IntN(3), wrong)
 	p.Script = slices.DeleteFunc(p.Script, func(o Op) bool { return o.Name == opFinality })
 }
 
-type dice struct{ *rand.Rand }
+type planRand struct{ *rand.Rand }
 
 // one returns true one time in n.
-func (d dice) one(n int) bool { return d.IntN(n) == 0 }
+func (d planRand) one(n int) bool { return d.IntN(n) == 0 }
 
-func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
+func pick[T any](d planRand, from ...T) T { return from[d.IntN(len(from))] }
 
 // endpoint draws the faults of one endpoint: either all kinds, rarely, or only those of logs and ranges, often, because
 // requests for logs are few.
-func (d dice) endpoint(faults []faultproxy.Fault) Endpoint {
+func (d planRand) endpoint(faults []faultproxy.Fault) Endpoint {
 	e := Endpoint{
 		Seed: d.Uint64(), Rate: pick(d, 0.01, 0.03, 0.1), Behind: pick[uint64](d, 1, 3, 20),
 		Ahead:      pick[uint64](d, 2, 50, 1_000_000),
@@ -211,7 +212,7 @@ var aboutLogs = []faultproxy.Fault{
 	faultproxy.LimitExceeded, faultproxy.QueryTimeout, faultproxy.Range413, faultproxy.BlockOverLimit,
 }
 
-func (d dice) death() Death {
+func (d planRand) death() Death {
 	if d.one(4) {
 		return Death{Wait: time.Duration(30+d.IntN(700)) * time.Millisecond}
 	}
@@ -220,11 +221,11 @@ func (d dice) death() Death {
 
 // script draws the operations. It always contains a reorganisation, a reorganisation of a reorganisation, and a branch
 // that comes back.
-func (d dice) script(p *Plan) []Op {
-	ops := []Op{d.op(opReorg), d.op(opAgain), d.op(opComeback)}
+func (d planRand) script(p *Plan) []Op {
+	ops := []Op{d.op(opReorg), d.op(opAgain), d.op(opReturn)}
 	for range 3 + d.IntN(3) {
-		ops = append(ops, d.op(pick(d, opReorg, opRewind, opKill, opOffline, opOffline, opRival, opPair, opBroker, opConfirm,
-			opFinality, opRate, opMine)))
+		ops = append(ops, d.op(pick(d, opReorg, opRewind, opKill, opOffline, opOffline, opTakeover, opPair, opBroker,
+			opConfirm, opFinality, opRate, opMine)))
 	}
 	if p.Late {
 		ops = append(ops, Op{Name: opVault})
@@ -244,7 +245,7 @@ func (d dice) script(p *Plan) []Op {
 	return script
 }
 
-func (d dice) op(name string) Op {
+func (d planRand) op(name string) Op {
 	o := Op{Name: name}
 	switch name {
 	case opTraffic:
@@ -253,11 +254,11 @@ func (d dice) op(name string) Op {
 		o.N = 1 + d.IntN(9)
 	case opReorg, opAgain:
 		o.N, o.Keep, o.Flag = pick(d, 1, 1, 2, 3, 5, 8, 30), pick(d, 0, 0.5, 1), d.one(2)
-	case opRewind, opComeback:
+	case opRewind, opReturn:
 		o.N, o.Flag = 1+d.IntN(3), !d.one(3)
 	case opOffline:
 		o.N, o.Keep, o.Flag = pick(d, 1, 2, 5, 30), pick(d, 0, 0.7), d.one(2)
-	case opRival:
+	case opTakeover:
 		o.Step = pick(d, steps...)
 	case opConfirm:
 		o.N = pick(d, 0, 1, 2, 5)

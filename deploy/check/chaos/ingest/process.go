@@ -63,7 +63,7 @@ func Child() {
 	}()
 	spec.Config.RPC = rpc.Endpoints(spec.RPC...)
 	if spec.Death.Step != "" {
-		spec.Kafka.Hooks = []kgo.Hook{&executioner{death: spec.Death}}
+		spec.Kafka.Hooks = []kgo.Hook{&deathHook{death: spec.Death}}
 	}
 	i := ingest.New(spec.Config, spec.Kafka, nil, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	err := i.Run(ctx)
@@ -86,40 +86,40 @@ func Child() {
 	os.Exit(exitFailed)
 }
 
-// executioner ends the process at the n-th request to the broker, or response from it, of a kind that only a
+// deathHook ends the process at the n-th request to the broker, or response from it, of a kind that only a
 // transactional client uses.
-type executioner struct {
+type deathHook struct {
 	death Death
 	count atomic.Int64
 }
 
 // OnBrokerWrite implements kgo.HookBrokerWrite.
-func (e *executioner) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+func (e *deathHook) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	switch {
 	case err != nil:
 	case key == int16(kmsg.Produce):
-		e.reached(stepProduce)
+		e.atStep(stepProduce)
 	case key == int16(kmsg.EndTxn):
-		e.reached(stepEnd)
+		e.atStep(stepEnd)
 	}
 }
 
 // OnBrokerRead implements kgo.HookBrokerRead.
-func (e *executioner) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+func (e *deathHook) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	switch {
 	case err != nil:
 	case key == int16(kmsg.Produce):
-		e.reached(stepProduced)
+		e.atStep(stepProduced)
 	case key == int16(kmsg.EndTxn):
-		e.reached(stepEnded)
+		e.atStep(stepEnded)
 	}
 }
 
-func (e *executioner) reached(step string) {
+func (e *deathHook) atStep(step string) {
 	if step != e.death.Step || e.count.Add(1) != int64(e.death.Nth) {
 		return
 	}
-	fmt.Printf("%s %+v\n", announcement, e.death)
+	fmt.Printf("%s %+v\n", deathMessage, e.death)
 	signal := syscall.SIGKILL
 	if e.death.Stop {
 		signal = syscall.SIGSTOP
@@ -127,8 +127,8 @@ func (e *executioner) reached(step string) {
 	_ = syscall.Kill(os.Getpid(), signal)
 }
 
-// announcement is what a process prints before its planned death, so that the parent knows that this was the cause.
-const announcement = "the planned death:"
+// deathMessage is what a process prints before its planned death, so that the parent knows that this was the cause.
+const deathMessage = "the planned death:"
 
 // A process is a running ingest.
 type process struct {
@@ -152,7 +152,7 @@ func startProcess(spec childSpec, log string) (*process, error) {
 	return launch(cmd, spec.Death, log)
 }
 
-// launch starts a program that announces its planned death.
+// launch starts a program that prints deathMessage.
 func launch(cmd *exec.Cmd, death Death, log string) (*process, error) {
 	p := &process{death: death}
 	var err error
@@ -163,8 +163,10 @@ func launch(cmd *exec.Cmd, death Death, log string) (*process, error) {
 	return p, err
 }
 
-// struck reports whether the planned death has begun.
-func (p *process) struck() bool { return p.killed.Load() || strings.Contains(p.Output(), announcement) }
+// deathBegun reports whether the planned death has begun.
+func (p *process) deathBegun() bool {
+	return p.killed.Load() || strings.Contains(p.Output(), deathMessage)
+}
 
 // kill kills the process immediately, if it is not nil.
 func (p *process) kill() {
@@ -173,36 +175,37 @@ func (p *process) kill() {
 	}
 }
 
-// putDown kills the process immediately. If it had already exited by itself with a code that a supervisor cannot
+// killAndCheck kills the process immediately. If it had already exited by itself with a code that a supervisor cannot
 // recover from, putDown returns an error.
-func (p *process) putDown() error {
+func (p *process) killAndCheck() error {
 	p.kill()
-	if code := p.code(); code != exitKilled && code != exitFailed && !p.struck() {
+	if code := p.code(); code != exitKilled && code != exitFailed && !p.deathBegun() {
 		return fmt.Errorf("ingest exited by itself with %s; its output:\n%s", p.State(), p.Output())
 	}
 	return nil
 }
 
 // stopsItself waits for a while until the process has stopped itself, and reports whether it did. If not, the process
-// is killed: no endpoint answered it, or it took too long and would then be a newer ingest than its rival.
+// is killed: no endpoint answered it, or it took too long and would then be a newer ingest than the one that replaced
+// it.
 func (p *process) stopsItself(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, indulgence)
+	ctx, cancel := context.WithTimeout(ctx, optionalWait)
 	defer cancel()
-	_ = wait.Poll(ctx, glance, func() (bool, error) { return p.struck() || p.Running() != nil, nil })
-	if p.struck() {
+	_ = wait.Poll(ctx, pollInterval, func() (bool, error) { return p.deathBegun() || p.Running() != nil, nil })
+	if p.deathBegun() {
 		return true, nil
 	}
-	return false, p.putDown()
+	return false, p.killAndCheck()
 }
 
 // code returns the exit code, exitKilled for a signal.
 func (p *process) code() int { return p.State().ExitCode() }
 
-// standsBy reports whether the process has lost the log to another one and is a standby.
-func (p *process) standsBy() bool { return strings.Contains(p.Output(), "another ingest took over") }
+// isStandby reports whether the process has lost the log to another one and is a standby.
+func (p *process) isStandby() bool { return strings.Contains(p.Output(), "another ingest took over") }
 
-// waits reports whether the process found another one at its start and still waits.
-func (p *process) waits() bool {
-	said := p.Output()
-	return strings.LastIndex(said, "this one stands by") > strings.LastIndex(said, "this one takes over")
+// isWaiting reports whether the process found another one at its start and still waits.
+func (p *process) isWaiting() bool {
+	output := p.Output()
+	return strings.LastIndex(output, "this one stands by") > strings.LastIndex(output, "this one takes over")
 }

@@ -24,7 +24,7 @@ var ends = map[string]bool{"exit 1": true, "exit 0": false, "echo crash >&2; exi
 	"exit 4": false}
 
 func TestStopsItself(t *testing.T) {
-	if stopped, err := ofShell(t, "echo '"+announcement+"'; exec sleep 600").stopsItself(t.Context()); !stopped ||
+	if stopped, err := ofShell(t, "echo '"+deathMessage+"'; exec sleep 600").stopsItself(t.Context()); !stopped ||
 		err != nil {
 		t.Errorf("a process that stopped itself has not ended: %v", err)
 	}
@@ -61,9 +61,9 @@ func TestStopByKill(t *testing.T) {
 			t.Errorf("an earlier crash is forgotten when the process is stopped (gracefully: %t)", orderly)
 		}
 	}
-	struck := ofShell(t, "echo '"+announcement+"'; kill -KILL $$")
-	<-struck.Ended()
-	if err := (&supervisor{now: struck, wanted: true}).stop(false); err != nil {
+	dying := ofShell(t, "echo '"+deathMessage+"'; kill -KILL $$")
+	<-dying.Ended()
+	if err := (&supervisor{now: dying, wanted: true}).stop(false); err != nil {
 		t.Errorf("a process that killed itself: %v", err)
 	}
 }

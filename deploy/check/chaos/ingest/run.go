@@ -1,10 +1,10 @@
 // Package ingest tries to make ingest lose or duplicate a log or a sample, and checks that it does not.
 //
-// A plan says what happens: that of a seed (see PlanOf), or a chosen one, for each way in which nodes fail or lie
-// (endpoints_test.go). Only the order of things that happen at the same time is left to chance.
-// Of every three seeds, one has an endpoint that lies about finality and the head, one has an endpoint that lies about
-// the head and the headers of blocks, and one has no liar. A liar is accompanied by two honest endpoints, and
-// chain.agreement is 2.
+// A plan says what happens: that of a seed (see PlanOf), or a chosen one, for each way in which nodes fail or give
+// false data (endpoints_test.go). Only the order of things that happen at the same time is left to chance. Of every
+// three seeds, one has an endpoint with false data about finality and the head, one has an endpoint with false data
+// about the head and the headers of blocks, and one has neither. A false endpoint is accompanied by two honest
+// endpoints, and chain.agreement is 2.
 //
 //	script ──────▶ anvil: traffic, empty blocks, reorganisations, branches that come back
 //	                 │
@@ -13,7 +13,7 @@
 //	              ingest, a process of its own ──▶ Kafka (embedded or Apache)
 //	                 │                                │
 //	deaths ──▶ SIGKILL at a step of a transaction     │
-//	           or at some moment; SIGSTOP and a rival │
+//	           or at some moment; SIGSTOP and takeover  │
 //	                                                  ▼
 //	anvil, by block hash, past the proxies ──────▶ oracle
 //
@@ -63,7 +63,7 @@ func Try(ctx context.Context, plan Plan, dir string, brokers []string) (r Result
 	defer w.mu.Unlock()
 	r.Counts = w.counts
 	r.Transcript = fmt.Sprintf("%+v\ninjected:\n%s\noutput of the last ingest:\n%s", plan,
-		strings.Join(w.injections, "\n"), w.sup.lastWords())
+		strings.Join(w.injections, "\n"), w.sup.outputTail())
 	return r
 }
 
@@ -85,11 +85,11 @@ func (w *world) play() (v verdict, line string, err error) {
 	}
 	if err = w.finish(); err != nil {
 		// The content of the log says more than the error that ingest made no progress.
-		v, _ = w.judge()
+		v, _ = w.checkLog()
 		return v, "after the script", err
 	}
 	ended := w.sup.stop(true)
-	if v, err = w.judge(); err != nil {
+	if v, err = w.checkLog(); err != nil {
 		return v, "the verdict", err
 	}
 	return v, "at the end", ended

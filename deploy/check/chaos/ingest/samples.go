@@ -53,14 +53,14 @@ func (f *fold) samples(blocks []*fact) error {
 			f.differs("record %d is a sample of block %d (0x%x), which is not in the chain", seq, at.block, s.GetBlockHash())
 			continue
 		}
-		var said hexutil.Bytes
+		var got hexutil.Bytes
 		call := map[string]any{"to": at.vault, "data": hexutil.Bytes(mapping.SampleCall(s.GetNavDigits()))}
-		if err := f.chain.CallContext(f.ctx, &said, "eth_call", call, hexutil.Uint64(at.block)); err != nil {
+		if err := f.chain.CallContext(f.ctx, &got, "eth_call", call, hexutil.Uint64(at.block)); err != nil {
 			return fmt.Errorf("call vault %s at block %d: %w", at.vault, at.block, err)
 		}
-		if !bytes.Equal(said, s.GetAssets()) {
+		if !bytes.Equal(got, s.GetAssets()) {
 			f.differs("the sample of vault %s at block %d is 0x%x, the contract returns %s", at.vault, at.block, s.GetAssets(),
-				said)
+				got)
 		}
 	}
 	for _, v := range f.cursor.GetVaults() {

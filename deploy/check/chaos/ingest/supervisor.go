@@ -77,7 +77,7 @@ func (s *supervisor) watch(p *process) {
 	}
 	s.now = nil
 	switch {
-	case p.struck():
+	case p.deathBegun():
 		what := "SIGKILL at some moment"
 		if p.death.Step != "" {
 			what = "SIGKILL " + p.death.Step
@@ -123,7 +123,7 @@ func (s *supervisor) stop(orderly bool) error {
 		return s.err() // it may just have exited by itself
 	}
 	if !orderly {
-		return p.putDown()
+		return p.killAndCheck()
 	}
 	p.stdin.Close()
 	select {
@@ -132,7 +132,7 @@ func (s *supervisor) stop(orderly bool) error {
 		p.kill()
 		return fmt.Errorf("ingest did not end within %s of the signal", patience)
 	}
-	if code := p.code(); code != exitDone && code != exitFailed && !p.struck() {
+	if code := p.code(); code != exitDone && code != exitFailed && !p.deathBegun() {
 		return fmt.Errorf("ingest ended with %s after the signal", p.State())
 	}
 	return nil
@@ -152,7 +152,7 @@ func (s *supervisor) err() error {
 	return s.fatal
 }
 
-func (s *supervisor) lastWords() string {
+func (s *supervisor) outputTail() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {

@@ -59,7 +59,7 @@ func (f *fold) checkFacts(added []*event.Record) {
 		if !ofBlock {
 			continue
 		}
-		block := f.witness.seen[common.Hash(hash)]
+		block := f.recorder.seen[common.Hash(hash)]
 		if block == nil {
 			f.differs("record %d is of block 0x%x, which the chain never had", r.GetSeq(), hash)
 			return

@@ -35,9 +35,9 @@ import (
 const (
 	// patience is how long anything that must happen may take.
 	patience = 60 * time.Second
-	// indulgence is how long the script waits for things that only make a seed more interesting.
-	indulgence = 3 * time.Second
-	glance     = 50 * time.Millisecond
+	// optionalWait is how long the script waits for things that only make a seed more interesting.
+	optionalWait = 3 * time.Second
+	pollInterval = 50 * time.Millisecond
 	// genesisTime of the chains, in Unix seconds: in the past, like that of a real chain.
 	genesisTime = 1_750_000_000
 	// firstChainID is the chain id of seed 0.
@@ -62,7 +62,7 @@ type world struct {
 	kafka     chainlog.Config
 	mapping   string // file of the vaults' mapping; empty: the reference
 	sup       *supervisor
-	witness   witness
+	recorder  blockRecorder
 
 	floor uint64 // blocks up to here stay: they deploy the contracts, or ingest considers them final or has dropped them
 	top   uint64 // highest head so far
@@ -78,7 +78,7 @@ type world struct {
 // newWorld starts a chain with contracts and traffic, and the proxies between it and ingest. brokers are those of a
 // shared Kafka; without them the world starts its own.
 func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *world, err error) {
-	w = &world{plan: plan, ctx: ctx, counts: map[string]int{}, witness: witness{seen: map[common.Hash]*fact{}},
+	w = &world{plan: plan, ctx: ctx, counts: map[string]int{}, recorder: blockRecorder{seen: map[common.Hash]*fact{}},
 		least: plan.Confirmations, kafka: chainlog.DefaultConfig()}
 	defer func() {
 		if err != nil {
@@ -94,7 +94,7 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 	if w.chain, err = rpc.DialContext(ctx, w.anvil.URL); err != nil {
 		return w, fmt.Errorf("connect to the chain: %w", err)
 	}
-	w.witness.chain = ethclient.NewClient(w.chain)
+	w.recorder.chain = ethclient.NewClient(w.chain)
 	if w.contracts, err = devchain.Deploy(ctx, w.anvil.URL); err != nil {
 		return w, err
 	}
@@ -293,8 +293,8 @@ func (w *world) steps(n int) error {
 	return w.moved()
 }
 
-// outgrow makes the head higher than ever before, because ingest does not accept a lower one.
-func (w *world) outgrow() error {
+// raiseHead makes the head higher than ever before, because ingest does not accept a lower one.
+func (w *world) raiseHead() error {
 	head, err := w.head()
 	if err != nil {
 		return err
@@ -307,7 +307,7 @@ func (w *world) outgrow() error {
 
 // cursor returns the newest cursor, or nil if there is none or the broker is down.
 func (w *world) cursor() *event.Cursor {
-	ctx, cancel := context.WithTimeout(w.ctx, indulgence)
+	ctx, cancel := context.WithTimeout(w.ctx, optionalWait)
 	defer cancel()
 	c, err := w.newestCursor(ctx)
 	if err != nil {
@@ -340,7 +340,7 @@ func (w *world) atHead() (bool, error) {
 
 // settle waits for a limited time until ingest is at the head.
 func (w *world) settle() error {
-	_, err := w.eventually(indulgence, w.atHead)
+	_, err := w.eventually(optionalWait, w.atHead)
 	return err
 }
 
@@ -360,7 +360,7 @@ var errLate = errors.New("it took too long")
 func (w *world) eventually(limit time.Duration, condition func() (bool, error)) (bool, error) {
 	ctx, cancel := context.WithTimeoutCause(w.ctx, limit, errLate)
 	defer cancel()
-	err := wait.Poll(ctx, glance, func() (bool, error) {
+	err := wait.Poll(ctx, pollInterval, func() (bool, error) {
 		ok, err := condition()
 		if !ok && err == nil {
 			err = w.sup.err()
@@ -389,7 +389,7 @@ func (w *world) finish() error {
 		}
 		w.sup.start()
 	}
-	if err := w.outgrow(); err != nil {
+	if err := w.raiseHead(); err != nil {
 		return err
 	}
 	var short string
@@ -411,7 +411,7 @@ func (w *world) judged() error {
 	done, err := w.eventually(patience, func() (bool, error) {
 		c := w.cursor()
 		unproven := func(v *event.Coverage) bool { return v.GetProvenTo() < c.GetFinalBlock() }
-		return strings.Contains(w.sup.lastWords(), "the log contradicts the chain") || c != nil &&
+		return strings.Contains(w.sup.outputTail(), "the log contradicts the chain") || c != nil &&
 			!slices.ContainsFunc(c.GetVaults(), unproven), nil
 	})
 	if err == nil && !done {
