@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A door is a proxy between a projector and ClickHouse that closes for good while the projector is sending: to the
+// A engineProxy is a proxy between a projector and ClickHouse that closes for good while the projector is sending: to the
 // engine it looks as if the projector had died. Each direction ends as it does when a process dies, with one exception:
 // the engine's remaining output is read to the end, because the embedded engine does not survive a reset
 // (deploy/engines, relay.go).
-type door struct {
+type engineProxy struct {
 	listener net.Listener
 	engine   string
 	shut     chan struct{} // closed when the door is shut
@@ -23,19 +23,19 @@ type door struct {
 }
 
 // openDoor opens a door to an engine that lets that many bytes in; negative: no limit.
-func openDoor(engine string, bytes int64) (*door, error) {
+func openDoor(engine string, bytes int64) (*engineProxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	d := &door{listener: listener, engine: engine, shut: make(chan struct{}), left: bytes}
+	d := &engineProxy{listener: listener, engine: engine, shut: make(chan struct{}), left: bytes}
 	go d.accept()
 	return d, nil
 }
 
-func (d *door) addr() string { return d.listener.Addr().String() }
+func (d *engineProxy) addr() string { return d.listener.Addr().String() }
 
-func (d *door) accept() {
+func (d *engineProxy) accept() {
 	for {
 		outside, err := d.listener.Accept()
 		if err != nil {
@@ -51,7 +51,7 @@ func (d *door) accept() {
 }
 
 // pass copies bytes in both directions until one side or the door closes.
-func (d *door) pass(outside, inside *net.TCPConn) {
+func (d *engineProxy) pass(outside, inside *net.TCPConn) {
 	d.mu.Lock()
 	if d.ended {
 		d.mu.Unlock()
@@ -84,7 +84,7 @@ func (d *door) pass(outside, inside *net.TCPConn) {
 }
 
 // enter lets n bytes in, or shuts the door.
-func (d *door) enter(n int64) bool {
+func (d *engineProxy) enter(n int64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.left >= 0 && n > d.left {
@@ -97,20 +97,20 @@ func (d *door) enter(n int64) bool {
 }
 
 // allow sets how many more bytes are let in from now on.
-func (d *door) allow(bytes int64) {
+func (d *engineProxy) allow(bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left = bytes
 }
 
 // close shuts the door if it is still open.
-func (d *door) close() {
+func (d *engineProxy) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.end()
 }
 
-func (d *door) end() {
+func (d *engineProxy) end() {
 	if d.ended {
 		return
 	}

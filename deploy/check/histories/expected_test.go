@@ -38,8 +38,8 @@ type moment struct {
 // completely, so all old blocks between two vault records come before them.
 type knowledge struct{ created, built int }
 
-// lately is the knowledge of a generation that was made after that many vault records.
-func lately(records int) knowledge { return knowledge{records, records} }
+// knowledgeAt is the knowledge of a generation that was made after that many vault records.
+func knowledgeAt(records int) knowledge { return knowledge{records, records} }
 
 // A unit is a group of records that a reader must see completely or not at all.
 type unit struct {
@@ -287,7 +287,7 @@ func (h *history) resting(seq, block uint64) (moment, []oracle.Question, error) 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	u, _ := h.ending(seq)
-	m := moment{seq: seq, block: u.head, knowledge: lately(u.vaults)}
+	m := moment{seq: seq, block: u.head, knowledge: knowledgeAt(u.vaults)}
 	if block > 0 {
 		m.block, m.past = block, true
 	}

@@ -26,7 +26,7 @@ type follower struct {
 
 	mu      sync.Mutex
 	it      *projections.Projections
-	door    *door
+	door    *engineProxy
 	rewrite bool          // the door shuts while a reorganisation is written
 	deaths  int           // still to come, wherever the projector is then
 	renew   chan struct{} // shuts the current one down gracefully
@@ -112,8 +112,8 @@ func (f *follower) expect(deaths int, renew bool) {
 	}
 }
 
-// strike lets the current projector die after that many more bytes, that is, while it writes the next reorganisation.
-func (f *follower) strike(bytes int64) {
+// killAfter lets the current projector die after that many more bytes, that is, while it writes the next reorganisation.
+func (f *follower) killAfter(bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.door != nil {
@@ -122,8 +122,8 @@ func (f *follower) strike(bytes int64) {
 	}
 }
 
-// spare cancels a strike that has not killed the projector.
-func (f *follower) spare() {
+// cancelKill cancels a strike that has not killed the projector.
+func (f *follower) cancelKill() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.door != nil && f.rewrite {

@@ -170,7 +170,7 @@ func (h *history) stage(ctx context.Context, from, to int, rng *rand.Rand) error
 				group.Go(func() error { return h.read(reading, own) })
 			}
 		}
-		h.follower.spare()
+		h.follower.cancelKill()
 		return h.rest(ctx, h.units[to-1])
 	}()
 	h.end()
@@ -229,7 +229,7 @@ func (h *history) untilAsked(ctx context.Context, more int) {
 // in the tables; otherwise units are written together.
 func (h *history) write(ctx context.Context, u unit) error {
 	if u.rewrites && h.rng.IntN(3) == 0 {
-		h.follower.strike(h.rng.Int64N(1 << (8 + h.rng.IntN(9))))
+		h.follower.killAfter(h.rng.Int64N(1 << (8 + h.rng.IntN(9))))
 	}
 	h.mu.Lock()
 	h.written = u.last // from now on an answer may include it

@@ -80,7 +80,7 @@ func (h *history) pick(rng *rand.Rand) (moment, []oracle.Question, error) {
 		}
 	}
 	u := last[rng.IntN(len(last))]
-	m := moment{seq: u.last, block: u.head, knowledge: lately(u.vaults)}
+	m := moment{seq: u.last, block: u.head, knowledge: knowledgeAt(u.vaults)}
 	if rng.IntN(2) == 0 {
 		m.past, m.block = true, u.oldest+rng.Uint64N(u.head+1-u.oldest)
 	}

@@ -127,7 +127,7 @@ func TestReadmeNamesEveryFolder(t *testing.T) {
 		}
 		for _, entry := range entries {
 			name := entry.Name()
-			if !entry.IsDir() || strings.HasPrefix(name, ".") || slices.Contains(unkept, name) {
+			if !entry.IsDir() || strings.HasPrefix(name, ".") || slices.Contains(generatedFolders, name) {
 				continue
 			}
 			if !strings.Contains(lines, "`"+below+name+"`") && !strings.Contains(lines, "`"+below+name+"/") {
@@ -137,5 +137,5 @@ func TestReadmeNamesEveryFolder(t *testing.T) {
 	}
 }
 
-// unkept is what make creates at the root (.gitignore).
-var unkept = []string{"bin", "build", "data", "dist"}
+// generatedFolders is what make creates at the root (.gitignore).
+var generatedFolders = []string{"bin", "build", "data", "dist"}

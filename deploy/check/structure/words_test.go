@@ -93,7 +93,7 @@ func TestPlainWords(t *testing.T) {
 		case err != nil:
 			return err
 		case entry.IsDir() && file != "." && (entry.Name() == "node_modules" || strings.HasPrefix(entry.Name(), ".") ||
-			slices.Contains(unkept, file)):
+			slices.Contains(generatedFolders, file)):
 			return fs.SkipDir
 		case path.Ext(file) != ".go" || file == "deploy/check/structure/words_test.go": // the list itself
 			return nil
@@ -116,7 +116,7 @@ func TestPlainWords(t *testing.T) {
 
 func report(t *testing.T, file, text, prose string) {
 	t.Helper()
-	for _, f := range unplain(text, prose) {
+	for _, f := range findWords(text, prose) {
 		t.Errorf("%s:%d: %s", file, f.line, f.what)
 	}
 }
@@ -127,8 +127,8 @@ type finding struct {
 	what string
 }
 
-// unplain returns the findings in prose, ordered by line. prose is text with everything else blanked out.
-func unplain(text, prose string) (found []finding) {
+// findWords returns the findings in prose, ordered by line. prose is text with everything else blanked out.
+func findWords(text, prose string) (found []finding) {
 	type place struct {
 		line int
 		word string
@@ -249,7 +249,7 @@ func TestPlainWordsAreFound(t *testing.T) {
 				prose = goProse(t, "p.go", c.text)
 			}
 			var got []string
-			for _, f := range unplain(c.text, prose) {
+			for _, f := range findWords(c.text, prose) {
 				got = append(got, fmt.Sprintf("%d: %s", f.line, f.what))
 			}
 			if !slices.Equal(got, c.want) {

@@ -15,7 +15,7 @@
 //     hands (extra and bound);
 //   - have been refused at most 1 + 3 times, at least 1, 5 and 15 s apart, except for a POST of a dispatcher that lost
 //     its partner meanwhile (schedule). The last events of each seed arrive after the faults have ended, so nothing
-//     excuses them.
+//     explains them.
 //
 // The line of each seed is
 //
@@ -35,12 +35,12 @@
 // the dispatcher's own account of what was in flight: the receiver records the arrivals, a trigger on the lease records
 // each new fence (ledger.go), and the delivery record is the one that prevents the event from being sent again.
 //
-// Stolen leases are harder, and occur only in this test: the old owner trusts its lease until it renews it, after a
-// third of the lease's duration, or until its first result is rejected. If PostgreSQL is down by then, it trusts the
-// lease for the length of the outage, up to the lease's whole duration. What it begins meanwhile cannot be recorded,
-// and cannot be distinguished from what the new owner begins. So after each theft the POSTs of a partner that begin
-// during that time count too, up to its concurrency. Reading a topic again, or recreating it, adds nothing, because the
-// ids are known.
+// Leases that are taken away are harder, and occur only in this test: the old owner trusts its lease until it renews
+// it, after a third of the lease's duration, or until its first result is rejected. If PostgreSQL is down by then, it
+// trusts the lease for the length of the outage, up to the lease's whole duration. What it begins meanwhile cannot be
+// recorded, and cannot be distinguished from what the new owner begins. So after each lease loss the POSTs of a partner
+// that begin during that time count too, up to its concurrency. Reading a topic again, or recreating it, adds nothing,
+// because the ids are known.
 package dispatch
 
 import (
@@ -83,7 +83,7 @@ func (c *chaos) run(ctx context.Context, data string) error {
 		return err
 	}
 	defer c.receiver.Close()
-	if _, err := c.world.Pool.Exec(ctx, witness); err != nil {
+	if _, err := c.world.Pool.Exec(ctx, recordingTriggers); err != nil {
 		return fmt.Errorf("watch the leases: %w", err)
 	}
 	for i := range c.seeds {

@@ -12,15 +12,15 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// writing is how long the disk may take to commit a success after PostgreSQL has noted it, even on a busy machine. A
-// value that is too large excuses too many POSTs, but no more than a dispatcher can have in flight.
-const writing = 150 * time.Millisecond
+// maxCommitTime is how long the disk may take to commit a success after PostgreSQL has noted it, even on a busy
+// machine. A value that is too large allows too many POSTs, but no more than a dispatcher can have in flight.
+const maxCommitTime = 150 * time.Millisecond
 
-// witness makes PostgreSQL record two times: when a success is recorded (a deferred trigger runs at the end of the
-// transaction), and when a partner changes hands, which is when the fence of its lease changes. This includes the case
-// in which the same dispatcher takes the partner again after its lease expired: deliveries that it had sent but not
-// recorded may be sent again.
-const witness = `
+// recordingTriggers makes PostgreSQL record two times: when a success is recorded (a deferred trigger runs at the end
+// of the transaction), and when a partner changes hands, which is when the fence of its lease changes. This includes
+// the case in which the same dispatcher takes the partner again after its lease expired: deliveries that it had sent
+// but not recorded may be sent again.
+const recordingTriggers = `
 CREATE TABLE chaos_recorded (event_id uuid PRIMARY KEY, at timestamptz NOT NULL);
 CREATE FUNCTION chaos_recorded() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 	INSERT INTO chaos_recorded VALUES (NEW.event_id, clock_timestamp())
@@ -35,20 +35,20 @@ CREATE TRIGGER chaos_handover AFTER UPDATE ON job_lease FOR EACH ROW
 
 type window struct{ from, to time.Time }
 
-// theft is the time range in which owners whose leases were taken away may not know it yet.
-type theft struct {
+// leaseLoss is the time range in which owners whose leases were taken away may not know it yet.
+type leaseLoss struct {
 	window
 	last time.Time // when the leases have expired by the owners' clocks
 }
 
-// stolen returns a theft between these times if PostgreSQL stays up.
-func stolen(from, at time.Time) theft {
-	return theft{window{from, at.Add(lease / 3)}, at.Add(lease)}
+// newLeaseLoss returns the loss of a lease between these times if PostgreSQL stays up.
+func newLeaseLoss(from, at time.Time) leaseLoss {
+	return leaseLoss{window{from, at.Add(lease / 3)}, at.Add(lease)}
 }
 
-// outlived extends the theft by an outage of PostgreSQL: owners that could not renew their leases meanwhile keep
+// extended extends the loss by an outage of PostgreSQL: owners that could not renew their leases meanwhile keep
 // trusting them until they can.
-func (t theft) outlived(died, back time.Time) theft {
+func (t leaseLoss) extended(died, back time.Time) leaseLoss {
 	if t.to.After(died) {
 		to := back.Add(lease / 3)
 		if to.After(t.last) {
@@ -61,13 +61,13 @@ func (t theft) outlived(died, back time.Time) theft {
 	return t
 }
 
-// ledger is what PostgreSQL knows at the end of a seed, and when leases were stolen.
+// ledger is what PostgreSQL knows at the end of a seed, and when leases were taken away.
 type ledger struct {
-	states    map[uuid.UUID]standing
-	opened    map[uint32]bool         // partners whose breaker is stored as open
-	recorded  map[uuid.UUID]time.Time // when the success of an event was committed
-	handovers map[uint32][]window
-	thefts    []theft
+	states      map[uuid.UUID]standing
+	opened      map[uint32]bool         // partners whose breaker is stored as open
+	recorded    map[uuid.UUID]time.Time // when the success of an event was committed
+	handovers   map[uint32][]window
+	leaseLosses []leaseLoss
 }
 
 // standing is the state of an event in PostgreSQL.
@@ -78,7 +78,7 @@ type standing struct {
 
 func (r *run) ledger(ctx context.Context) (*ledger, error) {
 	l := &ledger{states: map[uuid.UUID]standing{}, opened: map[uint32]bool{}, recorded: map[uuid.UUID]time.Time{},
-		handovers: map[uint32][]window{}, thefts: r.thefts}
+		handovers: map[uint32][]window{}, leaseLosses: r.leaseLosses}
 	var id uuid.UUID
 	var at time.Time
 	var partner uint32
@@ -116,20 +116,20 @@ func (r *run) ledger(ctx context.Context) (*ledger, error) {
 	return l, nil
 }
 
-// underWay reports whether a POST that arrived before the end of the window had not been recorded when the window
+// inFlight reports whether a POST that arrived before the end of the window had not been recorded when the window
 // began.
-func (l *ledger) underWay(w window, event uuid.UUID, arrived time.Time) bool {
+func (l *ledger) inFlight(w window, event uuid.UUID, arrived time.Time) bool {
 	recorded, done := l.recorded[event]
-	return !arrived.After(w.to) && (!done || recorded.Add(writing).After(w.from))
+	return !arrived.After(w.to) && (!done || recorded.Add(maxCommitTime).After(w.from))
 }
 
 // bound returns, for each partner, how many events may have been sent twice at most. These are the accepted POSTs that
 // were in flight when the partner changed hands (a handover), or that its old owner may have begun after its lease had
-// been taken away without its knowledge (a theft). Handovers and thefts are called blows. Each blow explains at most as
-// many POSTs as a dispatcher sends concurrently. Owner and thief may both have sent, and a POST may have been in flight
-// during several blows: then it is assigned to one that can still explain it.
+// been taken away without its knowledge (a lease loss). Handovers and lease losses are called causes. Each cause
+// explains at most as many POSTs as a dispatcher sends concurrently. The old and the new owner may both have sent, and
+// a POST may have been in flight during several causes: then it is assigned to one that can still explain it.
 func (l *ledger) bound(histories map[uuid.UUID]history) map[uint32]int {
-	posts := map[uint32][][]int{} // by partner: the blows that may explain each POST, handovers before thefts
+	posts := map[uint32][][]int{} // by partner: the causes that may explain each POST, handovers before lease losses
 	for id, s := range histories {
 		partner := s.referral.Partner
 		handovers := l.handovers[partner]
@@ -137,46 +137,46 @@ func (l *ledger) bound(histories map[uuid.UUID]history) map[uint32]int {
 			if p.refused {
 				continue
 			}
-			var blows []int
+			var causes []int
 			for i, w := range handovers {
-				if l.underWay(w, id, p.at) {
-					blows = append(blows, i)
+				if l.inFlight(w, id, p.at) {
+					causes = append(causes, i)
 				}
 			}
-			for i, t := range l.thefts {
-				if !p.at.Before(t.from) && l.underWay(t.window, id, p.at) {
-					blows = append(blows, len(handovers)+i)
+			for i, t := range l.leaseLosses {
+				if !p.at.Before(t.from) && l.inFlight(t.window, id, p.at) {
+					causes = append(causes, len(handovers)+i)
 				}
 			}
-			posts[partner] = append(posts[partner], blows)
+			posts[partner] = append(posts[partner], causes)
 		}
 	}
 	bound := map[uint32]int{}
-	for partner, blows := range posts {
-		bound[partner] = matched(blows)
+	for partner, causes := range posts {
+		bound[partner] = maxMatching(causes)
 	}
 	return bound
 }
 
-// matched returns how many POSTs can be assigned to a blow that may explain them, if each blow has room for as many as
-// a dispatcher sends concurrently. This is a maximum matching, found with augmenting paths
+// maxMatching returns how many POSTs can be assigned to a cause that may explain them, if each cause has room for as
+// many as a dispatcher sends concurrently. This is a maximum matching, found with augmenting paths
 // (https://en.wikipedia.org/wiki/Matching_(graph_theory)).
-func matched(posts [][]int) (n int) {
-	of := map[int][]int{} // by blow
+func maxMatching(posts [][]int) (n int) {
+	of := map[int][]int{} // by cause
 	var place func(post int, seen map[int]bool) bool
 	place = func(post int, seen map[int]bool) bool {
-		for _, blow := range posts[post] {
-			if seen[blow] {
+		for _, cause := range posts[post] {
+			if seen[cause] {
 				continue
 			}
-			seen[blow] = true
-			if len(of[blow]) < concurrency {
-				of[blow] = append(of[blow], post)
+			seen[cause] = true
+			if len(of[cause]) < concurrency {
+				of[cause] = append(of[cause], post)
 				return true
 			}
-			for i, other := range of[blow] {
+			for i, other := range of[cause] {
 				if place(other, seen) {
-					of[blow][i] = post
+					of[cause][i] = post
 					return true
 				}
 			}
@@ -191,9 +191,9 @@ func matched(posts [][]int) (n int) {
 	return n
 }
 
-// excuses counts the blows that may have caused an uncounted repetition of an event's POST: the handovers of its
-// partner and the thefts between its first and its last POST.
-func (l *ledger) excuses(s history) (n int) {
+// possibleCauses counts the causes that may explain an uncounted repetition of an event's POST: the handovers of its
+// partner and the lease losses between its first and its last POST.
+func (l *ledger) possibleCauses(s history) (n int) {
 	if len(s.posts) == 0 {
 		return 0
 	}
@@ -204,7 +204,7 @@ func (l *ledger) excuses(s history) (n int) {
 			n++
 		}
 	}
-	for _, t := range l.thefts {
+	for _, t := range l.leaseLosses {
 		if within(t.window) {
 			n++
 		}
@@ -232,8 +232,8 @@ func (l *ledger) repeats(partner uint32, histories map[uuid.UUID]history) string
 	for _, w := range l.handovers[partner] {
 		fmt.Fprintf(&out, "\n  changed hands %s", w.from.UTC().Format(clock))
 	}
-	for _, t := range l.thefts {
-		fmt.Fprintf(&out, "\n  was stolen %s to %s", t.from.UTC().Format(clock), t.to.UTC().Format(clock))
+	for _, t := range l.leaseLosses {
+		fmt.Fprintf(&out, "\n  lost its lease %s to %s", t.from.UTC().Format(clock), t.to.UTC().Format(clock))
 	}
 	return out.String()
 }

@@ -85,7 +85,7 @@ func (s history) attempts() (last []post) {
 }
 
 // schedule checks the attempts of each event against what partners are promised. If the event's partner changed hands
-// meanwhile, each change excuses one more POST; otherwise every wait is checked. The partner that is down is skipped,
+// meanwhile, each change allows one more POST; otherwise every wait is checked. The partner that is down is skipped,
 // because probes do not count.
 func (l *ledger) schedule(histories map[uuid.UUID]history, down uint32) (judged int, err error) {
 	var faults []error
@@ -93,10 +93,10 @@ func (l *ledger) schedule(histories map[uuid.UUID]history, down uint32) (judged 
 		if s.referral.Partner == down {
 			continue
 		}
-		refused, excuses := 0, l.excuses(s)
+		refused, causes := 0, l.possibleCauses(s)
 		attempts := s.attempts()
 		for i, p := range attempts {
-			if i > 0 && excuses == 0 {
+			if i > 0 && causes == 0 {
 				before := attempts[i-1]
 				switch gap := p.at.Sub(before.at); {
 				case !before.refused:
@@ -114,11 +114,11 @@ func (l *ledger) schedule(histories map[uuid.UUID]history, down uint32) (judged 
 				refused++
 			}
 		}
-		if refused > 1+len(waits)+excuses {
+		if refused > 1+len(waits)+causes {
 			faults = append(faults, fmt.Errorf("event %s was refused %d times, and its partner changed hands %d times meanwhile",
-				id, refused, excuses))
+				id, refused, causes))
 		}
-		if refused > 0 && excuses == 0 {
+		if refused > 0 && causes == 0 {
 			judged++
 		}
 	}

@@ -58,7 +58,7 @@ func TestPlantedFaults(t *testing.T) {
 	for _, c := range []struct {
 		what, file, before, after string
 		// One of these errors is found. Which one depends on whether the first event that gets a fourth retry belongs
-		// to a partner that changed hands meanwhile, which excuses one additional POST but not two.
+		// to a partner that changed hands meanwhile, which allows one additional POST but not two.
 		want []string
 	}{
 		{"a fourth retry", "dispatch/lane/timing.go", "5 * time.Second, 15 * time.Second}",

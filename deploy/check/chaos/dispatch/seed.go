@@ -36,7 +36,7 @@ type run struct {
 	begun       [2]time.Time // when each of them started
 	back        time.Time    // when PostgreSQL last responded again after it was killed
 	appended    []partners.Referral
-	thefts      []theft
+	leaseLosses []leaseLoss
 }
 
 // down is the partner whose receiver refuses everything, mute the one without a URL.
@@ -72,7 +72,7 @@ func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 		if err := r.pause(ctx, 400*time.Millisecond); err != nil {
 			return t, err
 		}
-		if err := r.strike(ctx); err != nil {
+		if err := r.injectFault(ctx); err != nil {
 			return t, err
 		}
 	}
@@ -80,7 +80,7 @@ func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 	if err := r.wait(ctx, lease+time.Second); err != nil {
 		return t, err
 	}
-	if err := r.attend(); err != nil {
+	if err := r.restartExited(); err != nil {
 		return t, err
 	}
 	if err := r.append(ctx, c.events, c.events+well); err != nil {
@@ -189,10 +189,10 @@ func (r *run) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// strike causes one fault, or none. It first checks the dispatchers, because a fault must not hide that one had already
-// ended by itself.
-func (r *run) strike(ctx context.Context) error {
-	if err := r.attend(); err != nil {
+// injectFault causes one fault, or none. It first checks the dispatchers, because a fault must not hide that one had
+// already ended by itself.
+func (r *run) injectFault(ctx context.Context) error {
+	if err := r.restartExited(); err != nil {
 		return err
 	}
 	switch n := r.random.IntN(100); {
@@ -208,7 +208,7 @@ func (r *run) strike(ctx context.Context) error {
 	case n < 64: // every partner, and the intake, is taken away from its dispatcher
 		from := time.Now()
 		err := r.exec(ctx, "UPDATE job_lease SET owner = gen_random_uuid(), fence = fence + 1, until = now()")
-		r.thefts = append(r.thefts, stolen(from, time.Now()))
+		r.leaseLosses = append(r.leaseLosses, newLeaseLoss(from, time.Now()))
 		return err
 	case n < 76: // the topics are read again from the start
 		// A DELETE without the lock takes row locks in its own order and could deadlock with a dispatcher that updates
@@ -236,7 +236,7 @@ func (r *run) suspend(ctx context.Context, d *stack.Process) error {
 	defer d.Signal(syscall.SIGCONT)
 	err := r.wait(ctx, lease+time.Second)
 	until := time.Now().Add(time.Second)
-	r.thefts = append(r.thefts, theft{window{from, until}, until})
+	r.leaseLosses = append(r.leaseLosses, leaseLoss{window{from, until}, until})
 	return err
 }
 
@@ -251,8 +251,8 @@ func (r *run) killPostgres(ctx context.Context) error {
 	died := time.Now()
 	r.world.Postgres.Kill()
 	defer func() {
-		for i, theft := range r.thefts {
-			r.thefts[i] = theft.outlived(died, time.Now())
+		for i, loss := range r.leaseLosses {
+			r.leaseLosses[i] = loss.extended(died, time.Now())
 		}
 	}()
 	if err := r.pause(ctx, 300*time.Millisecond); err != nil {
@@ -266,7 +266,7 @@ func (r *run) killPostgres(ctx context.Context) error {
 		}
 		if err == nil {
 			r.back = time.Now()
-			return r.attend()
+			return r.restartExited()
 		}
 		if time.Now().After(deadline) {
 			return err
@@ -277,9 +277,9 @@ func (r *run) killPostgres(ctx context.Context) error {
 	}
 }
 
-// attend restarts dispatchers that exited because PostgreSQL was down when they started, as a supervisor would. Any
-// other exit is a fault.
-func (r *run) attend() error {
+// restartExited restarts dispatchers that exited because PostgreSQL was down when they started, as a supervisor would.
+// Any other exit is a fault.
+func (r *run) restartExited() error {
 	for i, d := range r.dispatchers {
 		fault := d.Running()
 		if fault == nil {
@@ -303,8 +303,8 @@ func missedPostgres(d *stack.Process) bool {
 	if code := d.State().ExitCode(); code != failed && code != unreachable {
 		return false
 	}
-	said := strings.TrimSpace(d.Output())
-	last := said[strings.LastIndexByte(said, '\n')+1:]
+	output := strings.TrimSpace(d.Output())
+	last := output[strings.LastIndexByte(output, '\n')+1:]
 	return strings.HasPrefix(last, "navlog: reach PostgreSQL") ||
 		strings.HasPrefix(last, "navlog: read the version of the tables in PostgreSQL")
 }
@@ -321,7 +321,7 @@ func (r *run) settle(ctx context.Context) error {
 		if err != nil {
 			return false, err
 		}
-		if err := r.attend(); err != nil {
+		if err := r.restartExited(); err != nil {
 			return false, err
 		}
 		now := l.unsettled(histories, r.down(), r.mute())

@@ -78,14 +78,14 @@ func ended(t *testing.T, script string) *run {
 }
 
 // Whatever fault comes next, it does not hide that a dispatcher had exited by itself.
-func TestStrikeAfterAnEnd(t *testing.T) {
+func TestFaultAfterAnExit(t *testing.T) {
 	for seed := range uint64(20) {
 		r := ended(t, "echo 'panic: assignment to entry in nil map'; exit 2")
 		r.random = rand.New(rand.NewPCG(seed, 0))
 		if n := rand.New(rand.NewPCG(seed, 0)).IntN(100); n >= 40 && n < 80 {
 			continue // needs PostgreSQL
 		}
-		err := r.strike(t.Context())
+		err := r.injectFault(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "exit status 2") || !strings.Contains(err.Error(), "nil map") {
 			t.Errorf("seed %d: a dispatcher that ended is %v", seed, err)
 		}
@@ -114,7 +114,7 @@ func TestAttend(t *testing.T) {
 	} {
 		r := ended(t, c.script)
 		r.back = c.back(r.begun[0])
-		err := r.attend()
+		err := r.restartExited()
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want %q", what, err, c.want)
@@ -123,7 +123,7 @@ func TestAttend(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
-		} else if err := r.attend(); err != nil {
+		} else if err := r.restartExited(); err != nil {
 			t.Errorf("%s, and it was not started again: %v", what, err)
 		}
 	}
