@@ -98,7 +98,7 @@ func (c *Catchup) Backfill(ctx context.Context, v *follow.View, from uint64) (mo
 	}
 	for began := time.Now(); time.Since(began) < long && !c.ranges.Done(to); {
 		c.ranges.Fill(n, to, recordFrom, headersFrom)
-		err := c.ranges.Gather(wait)
+		err := c.ranges.Gather(wait, n)
 		if late && err != nil && err == wait.Err() && ctx.Err() == nil { // nothing was read yet, and no job failed
 			return more, nil
 		}

@@ -37,9 +37,6 @@ type Pipeline struct {
 	next uint64 // the first block that is in no job
 	jobs []*job // in the order of their blocks
 
-	mu   sync.Mutex
-	busy map[*Node]int // jobs that an endpoint reads
-
 	ready []*Part // read without a gap from block at, and not committed
 	held  int     // bytes in them
 	since time.Time
@@ -48,7 +45,7 @@ type Pipeline struct {
 }
 
 func NewPipeline(ctx context.Context, r *Reader, from uint64) *Pipeline {
-	p := &Pipeline{reader: r, from: from, at: from, next: from, busy: map[*Node]int{}}
+	p := &Pipeline{reader: r, from: from, at: from, next: from}
 	p.ctx, p.stop = context.WithCancel(ctx)
 	return p
 }
@@ -70,6 +67,9 @@ func (p *Pipeline) Close() {
 // recordFrom are recorded, and logs from headersFrom are compared with the headers.
 func (p *Pipeline) Fill(n *Node, to, recordFrom, headersFrom uint64) {
 	for _, j := range p.jobs {
+		if j.running != nil && j.ended() && p.passOn(n, j) {
+			j.running, j.err = nil, nil
+		}
 		if j.running == nil && !j.done() {
 			p.start(n, j)
 		}
@@ -87,43 +87,20 @@ func (p *Pipeline) Fill(n *Node, to, recordFrom, headersFrom uint64) {
 	}
 }
 
-// start reads on with a job, at one endpoint after the other until one gets through, or all have failed since something
-// was read.
 func (p *Pipeline) start(n *Node, j *job) {
 	running := make(chan struct{})
-	j.running, j.err = running, nil
-	o := p.deal(n, j, nil)
+	j.running, j.err, j.node, j.had = running, nil, p.deal(n, j), len(j.parts)
 	p.wg.Go(func() {
 		defer close(running)
-		for failed := map[*Node]bool{}; o != nil; o = p.deal(n, j, failed) {
-			some := p.read(o, j)
-			if j.err == nil || p.ctx.Err() != nil {
-				return
-			}
-			if some {
-				clear(failed)
-			}
-			failed[o] = true
+		ctx, span := telemetry.Begin(p.ctx, telemetry.Internal, "read range")
+		j.err = p.reader.run(ctx, j.node, j)
+		telemetry.Number(span, telemetry.BlockNumber, j.at-1)
+		telemetry.End(span, j.err)
+		j.node.health.readRange(p.ctx, len(j.parts) > j.had, j.err)
+		for _, part := range j.parts[j.had:] {
+			part.node, part.parent = j.node, telemetry.Parent(ctx)
 		}
 	})
-}
-
-// read reads on with a job at one endpoint, and reports whether that returned something.
-func (p *Pipeline) read(n *Node, j *job) (some bool) {
-	had := len(j.parts)
-	ctx, span := telemetry.Begin(p.ctx, telemetry.Internal, "read range")
-	j.err = p.reader.run(ctx, n, j)
-	telemetry.Number(span, telemetry.BlockNumber, j.at-1)
-	telemetry.End(span, j.err)
-	some = len(j.parts) > had
-	n.health.readRange(p.ctx, some, j.err)
-	for _, part := range j.parts[had:] {
-		part.node, part.parent = n, telemetry.Parent(ctx)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busy[n]--
-	return some
 }
 
 func (p *Pipeline) Parents() (parents []string) {
@@ -133,19 +110,37 @@ func (p *Pipeline) Parents() (parents []string) {
 	return parents
 }
 
-// deal returns the endpoint for a job: of those that have not failed at it, the one with the fewest jobs; nil for none.
-func (p *Pipeline) deal(n *Node, j *job, failed map[*Node]bool) (best *Node) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// deal returns the endpoint for a job: the one with the fewest jobs that has not failed at it; n if all have.
+func (p *Pipeline) deal(n *Node, j *job) *Node {
+	busy := map[*Node]int{}
+	for _, other := range p.jobs {
+		if other.running != nil && other != j && !other.ended() {
+			busy[other.node]++
+		}
+	}
+	var best *Node
 	for _, o := range p.reader.pool.sharing(n, j.to) {
-		if !failed[o] && (best == nil || p.busy[o] < p.busy[best]) {
+		if !j.failed[o] && (best == nil || busy[o] < busy[best]) {
 			best = o
 		}
 	}
-	if best != nil {
-		p.busy[best]++
+	if best == nil {
+		j.failed = nil
+		return n
 	}
 	return best
+}
+
+// passOn reports whether a job that ended with an error can continue at an endpoint that has not failed at it.
+func (p *Pipeline) passOn(n *Node, j *job) bool {
+	if j.err == nil {
+		return false
+	}
+	if len(j.parts) > j.had || j.failed == nil {
+		j.failed = map[*Node]bool{}
+	}
+	j.failed[j.node] = true
+	return slices.ContainsFunc(p.reader.pool.sharing(n, j.to), func(o *Node) bool { return !j.failed[o] })
 }
 
 func (j *job) ended() bool {
@@ -160,7 +155,7 @@ func (j *job) ended() bool {
 // Gather waits for the first job, and moves what the jobs have read without a gap to ready, up to about the size of a
 // commit, also if it returns an error: that of the last endpoint that could take the job. A job that is not done
 // continues at the next Fill.
-func (p *Pipeline) Gather(ctx context.Context) (err error) {
+func (p *Pipeline) Gather(ctx context.Context, n *Node) (err error) {
 	for waited := false; len(p.jobs) > 0 && p.held < CommitBytes && len(p.ready) < PartsAtOnce; waited = true {
 		j := p.jobs[0]
 		if !waited {
@@ -177,6 +172,9 @@ func (p *Pipeline) Gather(ctx context.Context) (err error) {
 			p.since = time.Now()
 		}
 		err = j.err
+		if p.passOn(n, j) {
+			err = nil
+		}
 		p.ready, p.held = append(p.ready, j.parts...), p.held+j.held
 		j.running, j.parts, j.held, j.err = nil, nil, 0, nil
 		if !j.done() {

@@ -99,8 +99,11 @@ type job struct {
 	parts       []*Part
 	held        int // bytes in parts
 
-	running chan struct{} // closed when the current read ends; nil before it begins
-	err     error         // its outcome, once running is closed
+	running chan struct{}  // closed when the current read ends; nil before it begins
+	err     error          // its outcome, once running is closed
+	node    *Node          // the endpoint in use
+	failed  map[*Node]bool // endpoints that failed since something was read
+	had     int            // parts when the job was dealt
 }
 
 func (j *job) done() bool { return j.at > j.to }

@@ -62,7 +62,7 @@ func (r *reading) all(flight int, enough func(error) bool) error {
 	defer p.Close()
 	for p.at <= last {
 		p.Fill(n, last, last+1, r.from)
-		err := p.Gather(ctx)
+		err := p.Gather(ctx, n)
 		if len(p.ready) > 0 {
 			r.parts = append(r.parts, p.ready...)
 			p.Committed()
@@ -734,7 +734,7 @@ func TestEndWithoutBloomIsReadAgain(t *testing.T) {
 	defer p.Close()
 	for len(p.ready) == 0 || p.ready[len(p.ready)-1].To < 60 {
 		p.Fill(n, 60, 61, math.MaxUint64)
-		if err := p.Gather(t.Context()); err != nil {
+		if err := p.Gather(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
 	}

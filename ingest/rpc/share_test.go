@@ -53,7 +53,7 @@ func shared(t *testing.T, endpoints []Endpoint, chains []*fakeChain, prepare fun
 			line = NewPipeline(ctx, r.reader, line.at)
 		}
 		line.Fill(n, last, last+1, r.from)
-		err := line.Gather(ctx)
+		err := line.Gather(ctx, n)
 		if len(line.ready) > 0 {
 			sealed, failure := line.Seal(ctx, n)
 			if failure == nil {
@@ -177,7 +177,7 @@ func sharedCommit(t *testing.T, chains []*fakeChain) (*Pool, *Pipeline) {
 	t.Cleanup(line.Close)
 	for len(line.others(p.all[0])) == 0 {
 		line.Fill(p.all[0], 3000, 3001, r.from)
-		if err := line.Gather(t.Context()); err != nil {
+		if err := line.Gather(t.Context(), p.all[0]); err != nil {
 			t.Fatal(err)
 		}
 		if len(line.ready) >= PartsAtOnce && len(line.others(p.all[0])) == 0 {
