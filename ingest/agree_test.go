@@ -18,7 +18,7 @@ import (
 // waits and reports this.
 func TestAgreementAtTheHead(t *testing.T) {
 	sequential(t)
-	drop := func(what string) lie {
+	drop := func(what string) override {
 		return func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 			if what == "a log" && method == "eth_getBlockReceipts" {
 				return []any{}, nil, true // otherwise the receipts would fill the gap
@@ -40,8 +40,8 @@ func TestAgreementAtTheHead(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		lie  lie
-		want string
+		override override
+		want     string
 	}{
 		"log missing": {drop("a log"), "the endpoints disagree"},
 		"another log": {drop("other data"), "the endpoints disagree"},
@@ -54,7 +54,7 @@ func TestAgreementAtTheHead(t *testing.T) {
 			h["logsBloom"] = "0x" + strings.Repeat("0", 512)
 			reseal(h, "another block")
 			return h, nil, true
-		}, "disagree"}, // seen as another head or, if the liar is in use, as another branch
+		}, "disagree"}, // seen as another head or, if the wrong node is in use, as another branch
 		"block missing": {func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return nil, nil, method == "eth_getBlockByNumber" && string(params[0]) != `"0x0"`
 		}, "waits for a second endpoint"},
@@ -65,7 +65,7 @@ func TestAgreementAtTheHead(t *testing.T) {
 			r.config.Finality = Finality{Depth: 500} // everything is read at the head
 			r.config.Agreement = 2
 			r.steps(10)
-			second := r.liar(honest)
+			second := r.newProxy(honest)
 			if r.config.RPC = rpc.Endpoints(r.url, second.URL); liarFirst {
 				slices.Reverse(r.config.RPC)
 			}
@@ -73,7 +73,7 @@ func TestAgreementAtTheHead(t *testing.T) {
 			r.verify()
 			before := p.Status().Seq
 
-			second.use(c.lie)
+			second.use(c.override)
 			r.steps(6)
 			p.until("reason", func(st status.Status) bool { return strings.Contains(st.Reason, c.want) })
 			all, _ := r.log()
@@ -103,7 +103,7 @@ func TestFinalBlocksArePublishedWithoutAgreementAtTheHead(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Agreement = 2
 	r.steps(30)
-	second := r.liar(honest)
+	second := r.newProxy(honest)
 	r.config.RPC = rpc.Endpoints(r.url, second.URL)
 	p := r.follow()
 	r.verify()
@@ -130,7 +130,7 @@ func TestAgreementOnALateVault(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.config.Finality, r.config.Proof, r.config.Agreement = Finality{Depth: 60}, proof.None, 2
-	first, second := r.liar(honest), r.liar(honest)
+	first, second := r.newProxy(honest), r.newProxy(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
 	r.followWithoutFirst(60)
 
@@ -158,7 +158,7 @@ func TestAgreementOnTheFirstBlock(t *testing.T) {
 		r.config.Vaults[i].StartBlock = r.height()
 	}
 	first := r.height() - 1 - r.config.Window
-	second := r.liar(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+	second := r.newProxy(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		var h map[string]any
 		if method != "eth_getBlockByNumber" || string(params[0]) != fmt.Sprintf(`"%#x"`, first) ||
 			json.Unmarshal(truth(), &h) != nil {
@@ -167,7 +167,7 @@ func TestAgreementOnTheFirstBlock(t *testing.T) {
 		reseal(h, "another block")
 		return h, nil, true
 	})
-	r.config.RPC = rpc.Endpoints(r.liar(finalized(nil, nil)).URL, second.URL) // names no final block
+	r.config.RPC = rpc.Endpoints(r.newProxy(finalized(nil, nil)).URL, second.URL) // names no final block
 	r.steps(3)
 	p := r.start()
 	p.until("reason", func(st status.Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })

@@ -119,7 +119,7 @@ func TestAliases(t *testing.T) {
 		{registry.SetAlias, vaults.Alias{Value: value(7), Partner: 0}, refused("no partner")},
 		{registry.RemoveAlias, vaults.Alias{Value: value(8), Partner: 0}, done("8 names no partner")},
 	} {
-		if outcome := p.outcome(r.alias(c.kind, c.a)); outcome.Is != c.want.Is ||
+		if outcome := p.outcome(r.alias(c.kind, c.a)); outcome.Result != c.want.Result ||
 			!strings.Contains(outcome.Detail, c.want.Detail) {
 			t.Errorf("the outcome of %s %v is %v, want %v", c.kind, c.a, outcome, c.want)
 		}
@@ -147,7 +147,7 @@ func TestAliases(t *testing.T) {
 	p = r.start()
 	p.outcome(r.order(registry.RestoreVault, r.config.Vaults[0]))
 	if outcome := p.outcome(r.alias(registry.RemoveAlias,
-		vaults.Alias{Value: value(7)})); outcome.Is != registry.CommandDone {
+		vaults.Alias{Value: value(7)})); outcome.Result != registry.CommandDone {
 		t.Errorf("the outcome of the removal is %v", outcome)
 	}
 	before := len(r.published())
@@ -194,7 +194,7 @@ func TestAliasThroughCrashes(t *testing.T) {
 				return p.outcome(ids)
 			}
 			if outcome := die(r.alias(registry.SetAlias,
-				vaults.Alias{Value: value(7), Partner: 70})); outcome.Is != registry.CommandDone {
+				vaults.Alias{Value: value(7), Partner: 70})); outcome.Result != registry.CommandDone {
 				t.Errorf("the outcome of the alias is %v", outcome)
 			}
 			if all := r.aliases(); len(all) != 2 || len(all[0]) != 0 || len(all[1]) != 1 || all[1][0].GetPartnerId() != 70 {
@@ -203,7 +203,7 @@ func TestAliasThroughCrashes(t *testing.T) {
 			if n := len(r.published()); n != 0 {
 				t.Errorf("%d referrals were written of blocks before the alias", n)
 			}
-			if outcome := die(r.alias(registry.SendEarlier, vaults.Alias{Partner: 70})); outcome.Is != registry.CommandDone ||
+			if outcome := die(r.alias(registry.SendEarlier, vaults.Alias{Partner: 70})); outcome.Result != registry.CommandDone ||
 				!strings.Contains(outcome.Detail, "referrals of vault") {
 				t.Errorf("the outcome of sending the earlier referrals is %v", outcome)
 			}

@@ -36,7 +36,7 @@ func TestFinalBlocksOfTwoChains(t *testing.T) {
 				}
 				return r.url
 			}
-			mixed := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			mixed := r.newProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 				var filter struct{ FromBlock string }
 				if method == "eth_getLogs" && json.Unmarshal(params[0], &filter) == nil && of(filter.FromBlock) == fork.URL {
 					return []any{}, nil, true // the fork's blocks are empty
@@ -58,7 +58,7 @@ func TestFinalBlocksOfTwoChains(t *testing.T) {
 				return strings.Contains(reason, "the nodes of chain.rpc are not of one chain")
 			})
 			mixed.mu.Lock()
-			mixed.lie, mixed.batches = honest, nil
+			mixed.override, mixed.batches = honest, nil
 			mixed.mu.Unlock()
 			p.caughtUp()
 			r.verify()
@@ -80,7 +80,7 @@ func TestFinalBlocksThatTheNextEndpointLacks(t *testing.T) {
 	var gone, beyond atomic.Bool
 	head.Store(r.config.Vaults[0].StartBlock + 12)
 	type filter struct{ FromBlock, ToBlock string }
-	first := r.liar(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+	first := r.newProxy(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		var f filter
 		if method == "eth_getLogs" && json.Unmarshal(params[0], &f) == nil && number(f.FromBlock) > head.Load() {
 			var logs []struct{ BlockNumber string }
@@ -111,7 +111,7 @@ func TestFinalBlocksThatTheNextEndpointLacks(t *testing.T) {
 			return number(fmt.Sprint(l["blockNumber"])) > head.Load()
 		}), nil, true
 	}
-	second := r.liar(behind)
+	second := r.newProxy(behind)
 	second.batches = func([]byte) string { return "http://127.0.0.1:1" } // one call at a time
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
 	p := r.start()

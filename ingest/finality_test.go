@@ -15,7 +15,7 @@ import (
 )
 
 // finalized is a node that responds to calls for the finalized block with result and err.
-func finalized(result any, err error) lie {
+func finalized(result any, err error) override {
 	return func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return result, err, method == "eth_getBlockByNumber" && string(params[0]) == `"finalized"`
 	}
@@ -24,7 +24,7 @@ func finalized(result any, err error) lie {
 // With a node without the finalized tag nothing becomes final, and the status reports this and what to do.
 func TestNoFinalizedTag(t *testing.T) {
 	sequential(t)
-	for name, answer := range map[string]lie{
+	for name, answer := range map[string]override{
 		"null":                    finalized(nil, nil),
 		"an error":                finalized(nil, errors.New("finalized block not found")),
 		"an error of an old node": finalized(nil, errors.New("invalid argument 0: hex string without 0x prefix")),
@@ -33,7 +33,7 @@ func TestNoFinalizedTag(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(10)
-			r.config.RPC = rpc.Endpoints(r.liar(answer).URL)
+			r.config.RPC = rpc.Endpoints(r.newProxy(answer).URL)
 			p := r.start()
 			p.atHead()
 			r.verify()
@@ -55,7 +55,7 @@ func TestNothingIsFinalFarFromTheStart(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.mine(60)
-	r.config.RPC = rpc.Endpoints(r.liar(finalized(nil, nil)).URL)
+	r.config.RPC = rpc.Endpoints(r.newProxy(finalized(nil, nil)).URL)
 	for i := range r.config.Vaults {
 		r.config.Vaults[i].StartBlock = r.height()
 	}
@@ -80,7 +80,7 @@ func TestFinalizedFailsForAWhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(25)
-			failing := r.through(finalized(nil, fault))
+			failing := r.throughProxy(finalized(nil, fault))
 			p := r.start()
 			p.until("reason", func(st status.Status) bool { return strings.Contains(st.Reason, "eth_getBlockByNumber") })
 			asked := failing.count("eth_getBlockByNumber")
@@ -110,7 +110,7 @@ func TestFinalizedFailsAtTheHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(15)
-			failing := r.through(honest)
+			failing := r.throughProxy(honest)
 			if another {
 				r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.url})
 			}
@@ -141,7 +141,7 @@ func TestFinalizedIsGenesis(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(10)
 	genesis := r.blockAt("0x0")
-	r.config.RPC = rpc.Endpoints(r.liar(finalized(genesis, nil)).URL)
+	r.config.RPC = rpc.Endpoints(r.newProxy(finalized(genesis, nil)).URL)
 	p := r.start()
 	p.atHead()
 	r.verify()
@@ -151,7 +151,7 @@ func TestFinalizedIsGenesis(t *testing.T) {
 }
 
 // namesFinal is a node that names the block this far below its head as final.
-func (r *rig) namesFinal(below uint64) lie {
+func (r *rig) namesFinal(below uint64) override {
 	return func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method != "eth_getBlockByNumber" || string(params[0]) != `"finalized"` {
 			return nil, nil, false
@@ -173,7 +173,7 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
-	naming := r.through(r.namesFinal(0))
+	naming := r.throughProxy(r.namesFinal(0))
 	p := r.start()
 	p.atHead()
 	naming.use(r.namesFinal(1)) // the response of a backend that is one block behind
@@ -225,7 +225,7 @@ func TestFinalityNeedsAgreement(t *testing.T) {
 			r := newRig(t, kfake)
 			r.config.Agreement = 2
 			r.steps(25)
-			hasty := r.liar(r.namesFinal(1))
+			hasty := r.newProxy(r.namesFinal(1))
 			if r.config.RPC = rpc.Endpoints(r.url, hasty.URL); liarFirst {
 				slices.Reverse(r.config.RPC)
 			}
@@ -252,33 +252,33 @@ func TestFinalityNeedsAgreement(t *testing.T) {
 func TestFinalityIsNotAgreedOn(t *testing.T) {
 	sequential(t)
 	for name, c := range map[string]struct {
-		lie  func(r *rig) lie
-		want string
+		override func(r *rig) override
+		want     string
 	}{
-		"another block": {func(r *rig) lie {
+		"another block": {func(r *rig) override {
 			// Always the same one: a higher block on top of the chain's would confirm those below it.
 			var h map[string]any
 			r.must(json.Unmarshal(r.blockAt(hexutil.EncodeUint64(r.final()+1)), &h))
 			reseal(h, "another block")
 			return finalized(h, nil)
 		}, "as final with the hash"},
-		"null": {func(*rig) lie { return finalized(nil, nil) }, "does not have this block"},
-		"an error": {func(*rig) lie { return finalized(nil, errors.New("finalized block not found")) },
+		"null": {func(*rig) override { return finalized(nil, nil) }, "does not have this block"},
+		"an error": {func(*rig) override { return finalized(nil, errors.New("finalized block not found")) },
 			"finalized block not found"},
-		"no response":   {func(*rig) lie { return finalized(nil, errHangUp) }, "EOF"},
-		"no header":     {func(*rig) lie { return finalized("0x1", nil) }, "and not a block"},
-		"its head":      {func(r *rig) lie { return r.namesFinal(0) }, "names its head as final"},
-		"an older head": {func(r *rig) lie { return finalized(r.blockAt("0x5"), nil) }, ""},
+		"no response":   {func(*rig) override { return finalized(nil, errHangUp) }, "EOF"},
+		"no header":     {func(*rig) override { return finalized("0x1", nil) }, "and not a block"},
+		"its head":      {func(r *rig) override { return r.namesFinal(0) }, "names its head as final"},
+		"an older head": {func(r *rig) override { return finalized(r.blockAt("0x5"), nil) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.config.Agreement = 2
 			r.steps(15)
-			other := r.liar(honest)
+			other := r.newProxy(honest)
 			r.config.RPC = rpc.Endpoints(r.url, other.URL)
 			p := r.follow()
 			final := r.finalIn(p)
-			other.use(c.lie(r))
+			other.use(c.override(r))
 			r.steps(12)
 			p.until("head", func(st status.Status) bool {
 				return st.IndexedBlock == r.height() && strings.Contains(st.Warning, c.want)
@@ -291,7 +291,7 @@ func TestFinalityIsNotAgreedOn(t *testing.T) {
 
 			// A third one agrees with the first.
 			p.halt()
-			r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.liar(honest).URL})
+			r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.newProxy(honest).URL})
 			r.follow()
 			r.verify()
 		})
@@ -317,7 +317,7 @@ func TestFinalityDoesNotMoveBack(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(25)
-	first, second := r.liar(honest), r.liar(finalized(r.blockAt("0x5"), nil))
+	first, second := r.newProxy(honest), r.newProxy(finalized(r.blockAt("0x5"), nil))
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
 	p := r.follow()
 	final := r.finalIn(p)
@@ -337,7 +337,7 @@ func TestDepthCountsFromTheLog(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality = Finality{Depth: 6}
 	r.steps(20)
-	claiming := r.through(honest)
+	claiming := r.throughProxy(honest)
 	p := r.follow()
 	for _, by := range []uint64{4, 1_000_000} { // within the depth, and far beyond it
 		claiming.use(claims(by))
@@ -356,7 +356,7 @@ func TestDepthCountsFromTheLog(t *testing.T) {
 }
 
 // claims is a node that adds by to the number of its head.
-func claims(by uint64) lie {
+func claims(by uint64) override {
 	return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		var h map[string]any
 		if method != "eth_getBlockByNumber" || string(params[0]) != `"latest"` || json.Unmarshal(truth(), &h) != nil {

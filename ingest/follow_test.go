@@ -53,19 +53,19 @@ func TestBlocksThatFormNoChain(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(40)
-	var lies atomic.Int32
-	lying := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	var wrongAnswers atomic.Int32
+	wrongNode := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
-		truth := truthOf(r, body)
+		truth := realAnswer(r, body)
 		var answers []struct {
 			JSONRPC string          `json:"jsonrpc"`
 			ID      json.RawMessage `json:"id"`
 			Result  map[string]any  `json:"result"`
 		}
-		if json.Unmarshal(truth, &answers) == nil && lies.Load() < 2 { // a batch
+		if json.Unmarshal(truth, &answers) == nil && wrongAnswers.Load() < 2 { // a batch
 			for _, a := range answers {
 				if a.Result["number"] == "0x14" {
-					lies.Add(1)
+					wrongAnswers.Add(1)
 					a.Result["parentHash"] = a.Result["hash"]
 				}
 			}
@@ -74,11 +74,11 @@ func TestBlocksThatFormNoChain(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(truth)
 	}))
-	t.Cleanup(lying.Close)
-	r.config.RPC = rpc.Endpoints(lying.URL)
+	t.Cleanup(wrongNode.Close)
+	r.config.RPC = rpc.Endpoints(wrongNode.URL)
 	r.follow()
 	r.verify()
-	if lies.Load() == 0 {
+	if wrongAnswers.Load() == 0 {
 		t.Error("no response was changed")
 	}
 }
@@ -110,7 +110,7 @@ func TestFinalBlockOfAnotherBackend(t *testing.T) {
 	r.reorg(2) // the deposit is gone
 	r.mine(30)
 
-	balancer := r.through(headIs(dead, fmt.Sprintf(`"%#x"`, head)))
+	balancer := r.throughProxy(headIs(dead, fmt.Sprintf(`"%#x"`, head)))
 	p = r.start()
 	balancer.polled(p)
 	if st := p.Status(); st.FinalBlock >= head || st.ReferralBlock >= head || len(r.published()) != published {

@@ -72,9 +72,9 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 // and an error if Kafka or every node cannot be reached at the start.
 func (i *Ingest) Run(ctx context.Context) error {
 	defer i.nodes.Close()
-	defer beside(ctx, i.nodes.Tend)()
+	defer inBackground(ctx, i.nodes.Monitor)()
 	if i.pool != nil {
-		defer beside(ctx, func(ctx context.Context) {
+		defer inBackground(ctx, func(ctx context.Context) {
 			_ = registry.Report(ctx, i.pool, registry.Ingest, func() any { return i.Status() })
 		})()
 	}
@@ -85,8 +85,8 @@ func (i *Ingest) Run(ctx context.Context) error {
 	return err
 }
 
-// beside runs f in a goroutine until ctx ends or stop is called, which returns when f has returned.
-func beside(ctx context.Context, f func(context.Context)) (stop func()) {
+// inBackground runs f in a goroutine until ctx ends or stop is called, which returns when f has returned.
+func inBackground(ctx context.Context, f func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var ended sync.WaitGroup
 	ended.Go(func() { f(ctx) })
@@ -95,7 +95,8 @@ func beside(ctx context.Context, f func(context.Context)) (stop func()) {
 
 // A claim is what the sessions of a Run know about the right to write.
 type claim struct {
-	// last is the instance of the newest cursor that is known to be rightful, as a session has seen or written it.
+	// last is the instance of the newest cursor that is known to be of the right writer, as a session has seen or written
+	// it.
 	last []byte
 	// fenced reports whether this ingest has fenced other writers and sent heartbeats since, and has not stood by again.
 	fenced bool
@@ -110,18 +111,18 @@ func (i *Ingest) run(ctx context.Context) error {
 	}
 	var c claim
 	for wait := new(rpc.Backoff); ; {
-		_, _, _ = i.kafka.Reach(ctx, reachWithin) // the session has the error
+		_, _, _ = i.kafka.Reach(ctx, reachTimeout) // the session has the error
 		err := i.session(ctx, &c, wait)
 		fenced := errors.Is(err, writer.ErrFenced)
 		if fenced {
 			c = claim{}
 		}
-		if hopeless := writer.Hopeless(err); hopeless || ctx.Err() != nil {
-			if hopeless {
+		if permanent := writer.IsPermanent(err); permanent || ctx.Err() != nil {
+			if permanent {
 				i.status.Note(func(s *status.Status) { s.Reason = err.Error() })
 			}
 			if c.fenced { // otherwise it may read its own heartbeat although another ingest writes
-				i.farewell(ctx)
+				i.clearHeartbeat(ctx)
 			}
 			return err
 		}
@@ -154,7 +155,7 @@ func (i *Ingest) prepare(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		if ctx.Err() != nil || writer.Hopeless(err) || asked == i.nodes.Size() {
+		if ctx.Err() != nil || writer.IsPermanent(err) || asked == i.nodes.Size() {
 			return err
 		}
 		i.log.Warn("cannot check the vaults at this endpoint, trying another", "endpoint", n.Name, "error", err)
@@ -172,8 +173,8 @@ func (i *Ingest) prepare(ctx context.Context) error {
 
 func (i *Ingest) topics() writer.Log { return writer.Log{ChainID: i.config.ID, Kafka: i.kafka} }
 
-// reachWithin is the time limit for the first response of Kafka before a session, and to a standby.
-const reachWithin = 5 * time.Second
+// reachTimeout is the time limit for the first response of Kafka before a session, and to a standby.
+const reachTimeout = 5 * time.Second
 
 func (i *Ingest) ensureTopics(ctx context.Context) error {
 	if _, _, err := i.kafka.Reach(ctx, writer.StartTimeout); err != nil {

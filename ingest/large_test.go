@@ -27,7 +27,7 @@ func TestLargeLogs(t *testing.T) {
 			r.config.Finality = Finality{Depth: c.depth}
 			r.steps(6)
 			data := bytes.Repeat([]byte{0xab}, c.bytes)
-			r.through(withLogs(func(l map[string]any) { l["data"] = hexutil.Bytes(data) }))
+			r.throughProxy(withLogs(func(l map[string]any) { l["data"] = hexutil.Bytes(data) }))
 			p := r.follow()
 			if c.depth > 100 {
 				r.reorg(1)

@@ -21,54 +21,54 @@ import (
 	"github.com/navlog/navlog/ingest/status"
 )
 
-// A liar is a node in front of the real one that responds to some calls itself.
-type liar struct {
+// A proxy is a node in front of the real one that responds to some calls itself.
+type proxy struct {
 	*httptest.Server
-	mu    sync.Mutex
-	calls map[string]int
-	lie   lie
+	mu       sync.Mutex
+	calls    map[string]int
+	override override
 	// batches, if set, returns the URL of the node that serves a batch.
 	batches func(body []byte) string
 }
 
-// A lie returns the result of a call or an error; if handled is false, the real node responds instead.
-type lie func(method string, params []json.RawMessage, truth func() json.RawMessage) (result any, err error,
+// A override returns the result of a call or an error; if handled is false, the real node responds instead.
+type override func(method string, params []json.RawMessage, truth func() json.RawMessage) (result any, err error,
 	handled bool)
 
-func (r *rig) liar(l lie) *liar {
-	n := &liar{calls: map[string]int{}, lie: l}
+func (r *rig) newProxy(l override) *proxy {
+	n := &proxy{calls: map[string]int{}, override: l}
 	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { n.serve(r, w, req) }))
 	r.t.Cleanup(n.Close)
 	return n
 }
 
-// through puts a liar between ingest and the real node, as its only endpoint.
-func (r *rig) through(l lie) *liar {
-	n := r.liar(l)
+// throughProxy puts a proxy between ingest and the real node, as its only endpoint.
+func (r *rig) throughProxy(l override) *proxy {
+	n := r.newProxy(l)
 	r.config.RPC = rpc.Endpoints(n.URL)
 	return n
 }
 
-func (n *liar) count(method string) int {
+func (n *proxy) count(method string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.calls[method]
 }
 
 // polled waits until the chain was polled several more times.
-func (n *liar) polled(p *process) {
+func (n *proxy) polled(p *process) {
 	p.rig.t.Helper()
 	before := n.count("eth_getBlockByNumber")
 	p.until("more polls of the chain", func(status.Status) bool { return n.count("eth_getBlockByNumber") > before+10 })
 }
 
-func (n *liar) use(l lie) {
+func (n *proxy) use(l override) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.lie = l
+	n.override = l
 }
 
-func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
+func (n *proxy) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return
@@ -95,17 +95,17 @@ func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 	}
 	n.mu.Lock()
 	n.calls[call.Method]++
-	lie := n.lie
+	override := n.override
 	n.mu.Unlock()
-	result, err, handled := lie(call.Method, call.Params, func() json.RawMessage {
+	result, err, handled := override(call.Method, call.Params, func() json.RawMessage {
 		var answer struct{ Result json.RawMessage }
-		_ = json.Unmarshal(truthOf(r, body), &answer)
+		_ = json.Unmarshal(realAnswer(r, body), &answer)
 		return answer.Result
 	})
 	answer := map[string]any{"jsonrpc": "2.0", "id": call.ID}
 	switch {
 	case !handled:
-		w.Write(truthOf(r, body))
+		w.Write(realAnswer(r, body))
 		return
 	case err == errHangUp:
 		panic(http.ErrAbortHandler)
@@ -123,7 +123,7 @@ var errNoMethod = fmt.Errorf("the method does not exist")
 
 var errHangUp = fmt.Errorf("the connection is closed")
 
-func truthOf(r *rig, body []byte) []byte { return askedAt(r.url, body) }
+func realAnswer(r *rig, body []byte) []byte { return askedAt(r.url, body) }
 
 func askedAt(url string, body []byte) []byte {
 	response, err := http.Post(url, "application/json", bytes.NewReader(body))
@@ -145,7 +145,7 @@ func away(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) 
 }
 
 // headIs is a node whose newest block, and the block with this number if it is not empty, is this one.
-func headIs(block json.RawMessage, number string) lie {
+func headIs(block json.RawMessage, number string) override {
 	return func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return block, nil, method == "eth_getBlockByNumber" &&
 			slices.Contains([]string{`"latest"`, number}, string(params[0]))
@@ -153,7 +153,7 @@ func headIs(block json.RawMessage, number string) lie {
 }
 
 // withLogs is a node that changes each log of its responses.
-func withLogs(change func(l map[string]any)) lie {
+func withLogs(change func(l map[string]any)) override {
 	return func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		if method != "eth_getLogs" {
 			return nil, nil, false
@@ -178,7 +178,7 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 			r.config.Finality = Finality{Depth: 500} // everything is read by hash
 			r.steps(15)
 			var asked sync.Map // blocks are read concurrently
-			r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			r.throughProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 				if method != "eth_getLogs" {
 					return nil, nil, false
 				}
@@ -190,9 +190,9 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 			}
 			r.follow()
 			r.verify()
-			lies := 0
-			asked.Range(func(any, any) bool { lies++; return false })
-			if lies == 0 {
+			wrongAnswers := 0
+			asked.Range(func(any, any) bool { wrongAnswers++; return false })
+			if wrongAnswers == 0 {
 				t.Error("no response was changed")
 			}
 		})
@@ -219,7 +219,7 @@ func TestImplausibleLogs(t *testing.T) {
 			r.config.Finality = Finality{Depth: 500}
 			r.steps(12)
 			change := withLogs(func(l map[string]any) { l[fault.field] = fault.value })
-			lying := r.through(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+			wrongNode := r.throughProxy(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 				if method == "eth_getBlockReceipts" { // receipts would repair the response
 					return nil, errors.New("the method does not exist"), true
 				}
@@ -227,7 +227,7 @@ func TestImplausibleLogs(t *testing.T) {
 			})
 			p := r.start()
 			p.until("reason", func(st status.Status) bool { return strings.Contains(st.Reason, fault.want) })
-			lying.use(honest)
+			wrongNode.use(honest)
 			p.caughtUp()
 			r.verify()
 		})
@@ -241,7 +241,7 @@ func TestRangesShrinkAndGrow(t *testing.T) {
 	r.steps(40)
 	var mu sync.Mutex // several ranges are read at once
 	widest := uint64(0)
-	r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	r.throughProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		var filter struct{ FromBlock, ToBlock string }
 		if method != "eth_getLogs" || json.Unmarshal(params[0], &filter) != nil || filter.FromBlock == "" {
 			return nil, nil, false
@@ -270,7 +270,7 @@ func TestBlockTimesFromHeaders(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(30)
-	r.through(withLogs(func(l map[string]any) { delete(l, "blockTimestamp") }))
+	r.throughProxy(withLogs(func(l map[string]any) { delete(l, "blockTimestamp") }))
 	r.index()
 	r.verify()
 }
@@ -279,7 +279,7 @@ func TestBlockTimesFromHeaders(t *testing.T) {
 func TestFailover(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(10)
-	first := r.liar(honest)
+	first := r.newProxy(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, r.url)
 	p := r.follow()
 	first.use(away)
@@ -299,7 +299,7 @@ func TestProgressThroughErrors(t *testing.T) {
 	r.config.Finality = Finality{Depth: 500} // everything is read block by block
 	r.steps(40)
 	var calls atomic.Int64
-	first := r.through(honest)
+	first := r.throughProxy(honest)
 	flaky := func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
 		return nil, errors.New("request rate exceeded"), calls.Add(1)%10 == 0
 	}
@@ -317,7 +317,7 @@ func TestFalseReorganisation(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
-	watched := r.through(honest)
+	watched := r.throughProxy(honest)
 	p := r.follow()
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
 	unchanged := func(why string) {
@@ -380,7 +380,7 @@ func TestBlockThatDoesNotFollowItsOwnChain(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(10)
-	torn := r.liar(honest)
+	torn := r.newProxy(honest)
 	r.config.RPC = rpc.Endpoints(torn.URL, r.url)
 	p := r.follow()
 	var next atomic.Uint64 // the block that does not follow

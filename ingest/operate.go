@@ -22,7 +22,7 @@ func (i *Ingest) Estimate(ctx context.Context, samples int, progress backup.Prog
 		ChainID: c.ID, Nodes: i.nodes, FromBlock: i.vaults.FirstBlock(), Vaults: len(i.vaults),
 		PerBlock: i.vaults.SamplesPerBlock(), Window: c.Window,
 		Proof: c.Proof, Finality: rpc.Finality(c.Finality), Poll: c.PollInterval,
-		InFlight: c.RangesInFlight, PerSecond: c.RPC[0].RequestsPerSecond, LookAgain: catchup.LookAgain,
+		InFlight: c.RangesInFlight, PerSecond: c.RPC[0].RequestsPerSecond, HeadInterval: catchup.HeadInterval,
 		Reader: i.nodes.NewReader(i.vaults.Contracts(), nil, c.Proof, c.BatchBlocks, c.RangesInFlight),
 	}.Estimate(ctx, samples, progress)
 }
@@ -45,12 +45,12 @@ func (i *Ingest) ProveReceipts(ctx context.Context, o operate.ReceiptsOptions) (
 	if err != nil {
 		return nil, err
 	}
-	proof := operate.Receipts{Log: i.theLog(mapped), Cursor: cursor, InFlight: i.config.RangesInFlight,
+	proof := operate.Receipts{Log: i.operatedLog(mapped), Cursor: cursor, InFlight: i.config.RangesInFlight,
 		Finality: rpc.Finality(i.config.Finality)}
 	return proof.Prove(ctx, o)
 }
 
-func (i *Ingest) theLog(mapped *mapping.Vaults) operate.Log {
+func (i *Ingest) operatedLog(mapped *mapping.Vaults) operate.Log {
 	return operate.Log{ChainID: i.config.ID, Kafka: i.kafka, Nodes: i.nodes, Mapped: mapped}
 }
 

@@ -78,7 +78,7 @@ func (r *rig) victim() *event.Log {
 
 // changing is a node that returns another amount in one log, consistently: in logs by range, by hash and, with
 // receipts, in receipts.
-func changing(l *event.Log, receipts bool) lie {
+func changing(l *event.Log, receipts bool) override {
 	was := fmt.Appendf(nil, `"data":"0x%x"`, l.GetData())
 	data := slices.Clone(l.GetData())
 	data[len(data)-1] ^= 1
@@ -127,7 +127,7 @@ func TestReceiptsAreProven(t *testing.T) {
 	if some.Err() != nil || some.Chosen != 1 || some.Proven != 1 || some.Blocks != len(blocks) {
 		t.Errorf("sample: %+v", some)
 	}
-	r.config.RPC = rpc.Endpoints(r.url, r.liar(honest).URL)
+	r.config.RPC = rpc.Endpoints(r.url, r.newProxy(honest).URL)
 	if two := r.proveReceipts(operate.ReceiptsOptions{}); two.Err() != nil || two.Confirmed != len(blocks) {
 		t.Errorf("with two endpoints: %+v", two)
 	}
@@ -142,9 +142,9 @@ func TestChangedAmountIsFound(t *testing.T) {
 	victim := r.victim()
 	good := r.kafka
 	r.kafka.Brokers = kfake(t) // another log, of the same chain
-	liar := r.liar(changing(victim, true))
+	wrongNode := r.newProxy(changing(victim, true))
 	truth := r.config.RPC
-	r.config.RPC = rpc.Endpoints(liar.URL)
+	r.config.RPC = rpc.Endpoints(wrongNode.URL)
 	r.index()
 
 	r.config.RPC = truth
@@ -158,7 +158,7 @@ func TestChangedAmountIsFound(t *testing.T) {
 		t.Errorf("the finding is %+v, want log %d of block %d", f, victim.GetLogIndex(), victim.GetBlockNumber())
 	}
 	// An endpoint without receipts proves nothing, wherever it is in chain.rpc, and is not listed as misleading.
-	pruned := r.liar(func(method string, _ []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	pruned := r.newProxy(func(method string, _ []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return nil, errNoMethod, method == "eth_getBlockReceipts"
 	})
 	for _, order := range [][]rpc.Endpoint{rpc.Endpoints(r.url, pruned.URL), rpc.Endpoints(pruned.URL, r.url)} {
@@ -168,27 +168,28 @@ func TestChangedAmountIsFound(t *testing.T) {
 			t.Errorf("with an endpoint without receipts: %+v", report)
 		}
 	}
-	// The liar also returns receipts that match its logs: their root is not the header's.
-	r.config.RPC = rpc.Endpoints(liar.URL)
+	// The wrong node also returns receipts that match its logs: their root is not the header's.
+	r.config.RPC = rpc.Endpoints(wrongNode.URL)
 	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 ||
 		!strings.Contains(report.Findings[0].Why, "the root of its") {
 		t.Errorf("with the receipts of the wrong node: %+v", report)
 	}
-	// A correct log is not reported as wrong because of a liar's receipts, if another endpoint returns the chain's.
-	r.kafka, r.config.RPC = good, rpc.Endpoints(liar.URL, r.url)
+	// A correct log is not reported as wrong because of a wrong endpoint's receipts, if another endpoint returns the
+	// chain's.
+	r.kafka, r.config.RPC = good, rpc.Endpoints(wrongNode.URL, r.url)
 	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Err() != nil || report.Proven != report.Blocks ||
-		len(report.Misled) != 1 || report.Misled[0] != liar.URL {
+		len(report.Misled) != 1 || report.Misled[0] != wrongNode.URL {
 		t.Errorf("with a wrong and an honest node: %+v", report)
 	}
 	// Nor if the honest endpoint fails once. One that always fails does not hide what the other one found.
 	for fails, wrong := range map[int64]int{1: 0, math.MaxInt64: 1} {
 		var left atomic.Int64
 		left.Store(fails)
-		failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		failing := r.newProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			ours := method == "eth_getBlockReceipts" && string(params[0]) == fmt.Sprintf(`"0x%x"`, victim.GetBlockHash())
 			return nil, errors.New("busy"), ours && left.Add(-1) >= 0
 		})
-		r.config.RPC = rpc.Endpoints(liar.URL, failing.URL)
+		r.config.RPC = rpc.Endpoints(wrongNode.URL, failing.URL)
 		report := r.proveReceipts(operate.ReceiptsOptions{})
 		if report.Wrong != wrong || report.Proven != report.Blocks-wrong || left.Load() >= fails {
 			t.Errorf("with a wrong node and an honest one that fails %d times: %+v", fails, report)
@@ -207,7 +208,7 @@ func TestChangedAmountIsFound(t *testing.T) {
 		}
 		return changing(victim, true)(method, params, truth)
 	}
-	r.config.RPC = rpc.Endpoints(r.liar(once).URL, r.liar(busy).URL)
+	r.config.RPC = rpc.Endpoints(r.newProxy(once).URL, r.newProxy(busy).URL)
 	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 || report.Proven != report.Blocks-1 {
 		t.Errorf("with a node that returns wrong receipts and then fails: %+v", report)
 	}
@@ -220,7 +221,7 @@ func TestHeadersThatProveNothing(t *testing.T) {
 	r := withFinalLogs(t)
 	r.index()
 	victim, final := r.victim().GetBlockNumber()+1, r.cursor().GetFinalBlock()
-	edit := func(number uint64, was string, is string, times int) lie {
+	edit := func(number uint64, was string, is string, times int) override {
 		return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 			if method != "eth_getBlockByNumber" || string(params[0]) != fmt.Sprintf(`"%#x"`, number) || times == 0 {
 				return nil, nil, false
@@ -234,15 +235,15 @@ func TestHeadersThatProveNothing(t *testing.T) {
 	}))
 	t.Cleanup(rejecting.Close)
 	for name, c := range map[string]struct {
-		lie   lie
-		words string
+		override override
+		words    string
 	}{
 		"a changed field":  {edit(victim, `"gasLimit":"0x`, `"gasLimit":"0x1`, -1), "do not hash to its hash"},
 		"another parent":   {edit(victim, `"parentHash":"0x`, `"parentHash":"0x1111`, -1), "hexadecimal digits"},
 		"another block":    {edit(victim, `"hash":"0x`+r.hashOf(victim)[2:6], `"hash":"0x0000`, -1), "do not form a chain"},
 		"another top hash": {edit(final, `"hash":"0x`+r.hashOf(final)[2:6], `"hash":"0x0000`, 1), "names 0x0000"},
 	} {
-		wrong := r.through(c.lie)
+		wrong := r.throughProxy(c.override)
 		wrong.batches = func([]byte) string { return rejecting.URL } // so that it gets single calls
 		_, err := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler)).ProveReceipts(r.ctx,
 			operate.ReceiptsOptions{Headers: true})
@@ -270,10 +271,10 @@ func TestInterruptedProofOfReceipts(t *testing.T) {
 	last := fmt.Sprintf(`"0x%x"`, live[0].GetLog().GetBlockHash()) // the lowest block is proven last
 	ctx, interrupt := context.WithCancel(r.ctx)
 	defer interrupt()
-	forked := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	forked := r.newProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return nil, nil, method == "eth_getBlockByHash" && string(params[0]) == last
 	})
-	hanging := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	hanging := r.newProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method != "eth_getBlockReceipts" || string(params[0]) != last {
 			return nil, nil, false
 		}
@@ -321,7 +322,7 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 		"transactionHash": synced["transactionHash"], "transactionIndex": synced["transactionIndex"], "blockHash": hash,
 		"blockNumber": synced["blockNumber"],
 	}
-	polygon := r.liar(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+	polygon := r.newProxy(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		switch {
 		case method == "eth_getBlockReceipts" && string(params[0]) == fmt.Sprintf("%q", hash):
 			var answer []any
@@ -357,12 +358,15 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 	}
 	// A changed log of that block that a receipts root covers is reported as wrong, even next to one that no root
 	// covers.
-	lie := changing(victim, true)
-	beside := polygon.lie
+	override := changing(victim, true)
+	beside := polygon.override
 	polygon.use(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		if method == "eth_getLogs" {
 			return beside(method, params,
-				func() json.RawMessage { changed, _, _ := lie(method, params, truth); return changed.(json.RawMessage) })
+				func() json.RawMessage {
+					changed, _, _ := override(method, params, truth)
+					return changed.(json.RawMessage)
+				})
 		}
 		return beside(method, params, truth)
 	})
@@ -380,7 +384,7 @@ func TestUnprovableBlocks(t *testing.T) {
 	r := withFinalLogs(t)
 	r.index()
 	block := fmt.Sprintf(`"0x%x"`, r.victim().GetBlockHash())
-	edit := func(of string, was, is string) lie {
+	edit := func(of string, was, is string) override {
 		return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 			if method != of || string(params[0]) != block {
 				return nil, nil, false
@@ -392,9 +396,9 @@ func TestUnprovableBlocks(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		lie   lie
-		words string
-		wrong bool
+		override override
+		words    string
+		wrong    bool
 	}{
 		"receipt type of another chain": {edit("eth_getBlockReceipts", `"type":"0x2"`, `"type":"0x7b"`), "is of type 0x7b",
 			false},
@@ -409,7 +413,7 @@ func TestUnprovableBlocks(t *testing.T) {
 			"fields of its header hash to", true},
 		"block not in the chain": {edit("eth_getBlockByHash", "", "null"), "is not in the chain", true},
 	} {
-		r.config.RPC = rpc.Endpoints(r.liar(c.lie).URL)
+		r.config.RPC = rpc.Endpoints(r.newProxy(c.override).URL)
 		report := r.proveReceipts(operate.ReceiptsOptions{})
 		if len(report.Findings) != 1 || !strings.Contains(report.Findings[0].Why, c.words) ||
 			report.Findings[0].Wrong != c.wrong || report.Proven != report.Blocks-1 || (report.Err() != nil) != c.wrong {

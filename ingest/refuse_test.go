@@ -105,7 +105,7 @@ func TestAnotherChainIsRefused(t *testing.T) {
 func TestEndpointThatServesAnotherChainFromNowOn(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
-	node := r.through(honest)
+	node := r.throughProxy(honest)
 	for says, id := range map[string]uint64{"serves chain": 1 + r.config.ID, "genesis": r.config.ID} {
 		p := r.start()
 		p.caughtUp()
@@ -150,7 +150,7 @@ func TestVaultWithoutCodeIsRefused(t *testing.T) {
 func TestVaultAboveTheHeadOfASyncingNode(t *testing.T) {
 	r := newRig(t, kfake)
 	genesis := headIs(r.blockAt("0x0"), "")
-	r.through(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+	r.throughProxy(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		if method == "eth_getCode" {
 			return "0x", nil, true
 		}
@@ -173,7 +173,7 @@ func TestVaultsAreLookedForAtEachEndpoint(t *testing.T) {
 			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
-		_, _ = w.Write(truthOf(r, body))
+		_, _ = w.Write(realAnswer(r, body))
 	}))
 	t.Cleanup(fails.Close)
 	r.config.RPC = rpc.Endpoints(fails.URL, r.url)
@@ -204,7 +204,7 @@ func TestVaultNames(t *testing.T) {
 	blank, err := parsed.Methods["name"].Outputs.Pack("\t \u00a0\n")
 	r.must(err)
 	names := selectors("name()", "symbol()")
-	r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	r.throughProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method != "eth_call" || !names(string(params[0])) {
 			return nil, nil, false
 		}
@@ -232,7 +232,7 @@ func TestVaultNames(t *testing.T) {
 func TestVaultIsReadBehindALoadBalancer(t *testing.T) {
 	r := newRig(t, kfake)
 	var asked atomic.Int64
-	r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any,
+	r.config.RPC = rpc.Endpoints(r.newProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any,
 		error, bool) {
 		switch {
 		case method != "eth_call" && method != "eth_getCode":
@@ -256,16 +256,16 @@ func TestVaultIsReadBehindALoadBalancer(t *testing.T) {
 func TestVaultIsReadAtTwoEndpoints(t *testing.T) {
 	r := newRig(t, kfake)
 	decimals := selectors("decimals()")
-	lying := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	wrongNode := r.newProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return common.Hash{31: 3}, nil, method == "eth_call" && decimals(string(params[0]))
 	})
-	r.config.RPC, r.config.Agreement = rpc.Endpoints(lying.URL, r.url), 2
+	r.config.RPC, r.config.Agreement = rpc.Endpoints(wrongNode.URL, r.url), 2
 	p := r.start()
 	p.until("disagreement", func(st status.Status) bool { return strings.Contains(st.Reason, rpc.ErrDisagree.Error()) })
 	if all, _ := r.log(); len(all) > 0 {
 		t.Errorf("%v is recorded", all[0])
 	}
-	lying.use(honest)
+	wrongNode.use(honest)
 	p.caughtUp()
 	r.verify()
 }
@@ -278,7 +278,7 @@ func TestVaultNamesOfAnyBytes(t *testing.T) {
 	answer, err := parsed.Methods["name"].Outputs.Pack("\xff\xfe\x00" + strings.Repeat("é", 500_000))
 	r.must(err)
 	names := selectors("name()", "symbol()")
-	r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any,
+	r.config.RPC = rpc.Endpoints(r.newProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any,
 		error, bool) {
 		return hexutil.Bytes(answer), nil, method == "eth_call" && names(string(params[0]))
 	}).URL)

@@ -75,7 +75,7 @@ func TestReorganisationThroughErrors(t *testing.T) {
 	r.config.Finality, r.config.Window = Finality{Depth: 60}, 64
 	r.steps(70)
 	var calls atomic.Int64
-	node := r.through(honest)
+	node := r.throughProxy(honest)
 	p := r.follow()
 	const depth = 30
 	var bare atomic.Bool
@@ -171,7 +171,7 @@ func TestReorganisationDuringAFetch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(20)
-			between := r.through(honest)
+			between := r.throughProxy(honest)
 			p := r.start()
 			var happened atomic.Int32
 			for round := range uint64(4) {
@@ -211,7 +211,7 @@ func TestShorterChain(t *testing.T) {
 	snapshot, err := devchain.Snapshot(r.ctx, r.url)
 	r.must(err)
 	r.steps(3)
-	watched := r.through(honest)
+	watched := r.throughProxy(honest)
 	p := r.follow()
 	seq := p.Status().Seq
 	r.must(devchain.Revert(r.ctx, r.url, snapshot))
@@ -367,7 +367,7 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
-	first, second := r.liar(honest), r.liar(honest)
+	first, second := r.newProxy(honest), r.newProxy(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
 	p := r.follow()
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
@@ -395,7 +395,7 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 }
 
 // forkedAt is a node that has another block at the height of the head.
-func forkedAt(height string) lie {
+func forkedAt(height string) override {
 	return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		switch {
 		case method == "eth_getLogs":
@@ -412,7 +412,7 @@ func forkedAt(height string) lie {
 }
 
 // disagreements returns how many times this endpoint had the log's block while another one did not.
-func (p *process) disagreements(keeper *liar) float64 {
+func (p *process) disagreements(keeper *proxy) float64 {
 	return counterValue(p.rig.t, p.status.Disagreements.WithLabelValues(keeper.URL))
 }
 
@@ -420,7 +420,7 @@ func (p *process) disagreements(keeper *liar) float64 {
 func TestAnyEndpointKeepsOurBlock(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
-	first, second, third := r.liar(honest), r.liar(honest), r.liar(honest)
+	first, second, third := r.newProxy(honest), r.newProxy(honest), r.newProxy(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL, third.URL)
 	p := r.follow()
 	seq := p.Status().Seq
@@ -439,7 +439,7 @@ func TestOnlyEndpointOnAForkIsLeft(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
-	first, second, third := r.liar(honest), r.liar(honest), r.liar(honest)
+	first, second, third := r.newProxy(honest), r.newProxy(honest), r.newProxy(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL, third.URL)
 	p := r.follow()
 	fork := r.height()
@@ -471,7 +471,7 @@ func TestStoppedEndpointBlocksNoReorganisation(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
 	r.steps(20)
-	first, second := r.liar(honest), r.liar(honest)
+	first, second := r.newProxy(honest), r.newProxy(honest)
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
 	r.index()
 	second.use(headIs(r.blockAt("latest"), fmt.Sprintf(`"%#x"`, r.height())))

@@ -361,11 +361,11 @@ func TestResumeIsRefused(t *testing.T) {
 		t.Fatalf("the log's head is %s, and the block read before the reorganisation %s", head, ours["hash"])
 	}
 	t.Run("a node that is behind", func(t *testing.T) {
-		r.through(headIs(r.blockAt("0x5"), ""))
+		r.throughProxy(headIs(r.blockAt("0x5"), ""))
 		refused(t, r, "wait until the node is in sync")
 	})
 	t.Run("endpoints that disagree", func(t *testing.T) {
-		keeper := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		keeper := r.newProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return ours, nil, method == "eth_getBlockByNumber" && string(params[0]) == fmt.Sprintf("%q", ours["number"])
 		})
 		r.config.RPC = append(rpc.Endpoints(r.url), rpc.Endpoints(keeper.URL)...)
@@ -401,7 +401,7 @@ func TestFrozenIsFenced(t *testing.T) {
 func TestFrozenThatStandsBy(t *testing.T) {
 	r, first := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(r *rig) { r.config.Standby = time.Minute })
 	first.status.Note(func(st *status.Status) {
-		st.FinalWarning, st.AttendWarning, st.ProofWarning, st.ReceiptsWarning = "a", "b", "c", "d"
+		st.FinalWarning, st.CommandWarning, st.ProofWarning, st.ReceiptsWarning = "a", "b", "c", "d"
 		st.Disproven, st.DisprovenAt, st.ProvenTo = "e", 7, 6
 		st.LateVaults = []registry.LateVault{{Address: "0x1"}}
 	})
@@ -416,7 +416,7 @@ func TestFrozenThatStandsBy(t *testing.T) {
 	st := first.Status()
 	fresh := status.New(newRegistry(), st.ChainID, st.Instance).Snapshot()
 	fresh.State, fresh.Reason, fresh.Time, fresh.Logs = st.State, st.Reason, st.Time, st.Logs
-	fresh.Endpoints, fresh.Calls, fresh.Unfit = st.Endpoints, st.Calls, st.Unfit
+	fresh.Endpoints, fresh.Calls, fresh.CannotWrite = st.Endpoints, st.Calls, st.CannotWrite
 	if !reflect.DeepEqual(st, fresh) {
 		t.Errorf("the status of the standby is %+v, want %+v", st, fresh)
 	}

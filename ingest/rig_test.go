@@ -79,7 +79,7 @@ func (o *orders) FinishVaultCommand(_ context.Context, p db.FinishVaultCommandPa
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.fault == nil {
-		o.outcomes[p.ID] = vaults.Outcome{Is: p.Outcome, Detail: p.Detail}
+		o.outcomes[p.ID] = vaults.Outcome{Result: p.Outcome, Detail: p.Detail}
 	}
 	return o.fault
 }
@@ -501,9 +501,9 @@ func selectors(signatures ...string) func(params string) bool {
 }
 
 func done(detail string) vaults.Outcome {
-	return vaults.Outcome{Is: registry.CommandDone, Detail: detail}
+	return vaults.Outcome{Result: registry.CommandDone, Detail: detail}
 }
 
 func refused(detail string) vaults.Outcome {
-	return vaults.Outcome{Is: registry.CommandRefused, Detail: detail}
+	return vaults.Outcome{Result: registry.CommandRefused, Detail: detail}
 }

@@ -91,7 +91,7 @@ func (r *rig) verifySamples(missing func(vault common.Address, number uint64) bo
 // always is for verifySamples: no sample is missing.
 func always(common.Address, uint64) bool { return false }
 
-// followsSteps makes the vaults take steps while the process follows through a liar. Calls at a block wait for the end
+// followsSteps makes the vaults take steps while the process follows through a proxy. Calls at a block wait for the end
 // of a step: while anvil mines, it answers a call at its newest block from the state of the next one.
 func (p *process) followsSteps(n int) {
 	p.rig.t.Helper()
@@ -107,7 +107,7 @@ func (p *process) followsSteps(n int) {
 func TestSamples(t *testing.T) {
 	r := newRig(t, kfake)
 	r.sampled()
-	r.config.RPC = rpc.Endpoints(r.liar(honest).URL)
+	r.config.RPC = rpc.Endpoints(r.newProxy(honest).URL)
 	r.followWithoutFirst(40)
 	p := r.follow()
 	r.verify()
@@ -157,8 +157,9 @@ func TestSamplesSurviveCrashes(t *testing.T) {
 	}
 }
 
-// ofCalls responds to calls of convertToAssets, and to nothing else. block is the number of the block in the call.
-func (r *rig) ofCalls(answer func(block uint64) (result any, err error, handled bool)) lie {
+// callLimitText responds to calls of convertToAssets, and to nothing else. block is the number of the block in the
+// call.
+func (r *rig) ofCalls(answer func(block uint64) (result any, err error, handled bool)) override {
 	converts := selectors("convertToAssets(uint256)")
 	return func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		var at struct{ BlockHash common.Hash }
@@ -173,15 +174,15 @@ func (r *rig) ofCalls(answer func(block uint64) (result any, err error, handled 
 	}
 }
 
-// caller is a liar that receives single calls only: it rejects batches.
-func (r *rig) caller(l lie) *liar {
+// caller is a proxy that receives single calls only: it rejects batches.
+func (r *rig) caller(l override) *proxy {
 	r.t.Helper()
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_,
 			_ = w.Write([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch requests are not supported"}}`))
 	}))
 	r.t.Cleanup(refuses.Close)
-	n := r.liar(l)
+	n := r.newProxy(l)
 	n.batches = func(body []byte) string {
 		if strings.Contains(string(body), "eth_call") {
 			return refuses.URL
@@ -194,7 +195,7 @@ func (r *rig) caller(l lie) *liar {
 var errNoState = errors.New("missing trie node 0123abcd (path ) state 0x0123abcd is not available")
 
 // pruned is a node that has the state of blocks from a number.
-func (r *rig) pruned(from uint64) *liar {
+func (r *rig) pruned(from uint64) *proxy {
 	return r.caller(r.ofCalls(func(block uint64) (any, error, bool) { return nil, errNoState, block < from }))
 }
 
@@ -234,7 +235,7 @@ func TestSamplesOfAPrunedNode(t *testing.T) {
 func TestMappingBeginsToSample(t *testing.T) {
 	sequential(t)
 	r := newRig(t, kfake)
-	r.config.RPC = rpc.Endpoints(r.liar(honest).URL)
+	r.config.RPC = rpc.Endpoints(r.newProxy(honest).URL)
 	r.steps(20)
 	r.index()
 	before := r.height()
@@ -272,22 +273,22 @@ func TestSamplesNeedAgreement(t *testing.T) {
 	r := newRig(t, kfake)
 	r.sampled()
 	r.steps(30)
-	lie := r.ofCalls(func(uint64) (any, error, bool) {
+	override := r.ofCalls(func(uint64) (any, error, bool) {
 		return hexutil.Bytes(common.BigToHash(big.NewInt(7)).Bytes()), nil, true
 	})
-	lying := r.caller(lie)
-	r.config.RPC, r.config.Agreement = rpc.Endpoints(lying.URL, r.caller(honest).URL), 2
+	wrongNode := r.caller(override)
+	r.config.RPC, r.config.Agreement = rpc.Endpoints(wrongNode.URL, r.caller(honest).URL), 2
 	p := r.start()
 	disagree := func(st status.Status) bool { return strings.Contains(st.Reason, "disagree about what") }
 	p.until("report of old blocks", disagree)
-	lying.use(honest)
+	wrongNode.use(honest)
 	p.caughtUp()
 	r.verifySamples(always)
-	lying.use(lie)
+	wrongNode.use(override)
 	r.steps(sampledEvery)
 	p.until("report of the head", disagree)
 	r.verifySamples(always)
-	lying.use(honest)
+	wrongNode.use(honest)
 	p.caughtUp()
 	r.verify()
 	r.verifySamples(always)

@@ -178,7 +178,7 @@ func (h *history) oldHeaders() int {
 }
 
 // Blocks that a reorganisation or a resumption retracts and replaces are not reported as errors.
-func TestProofBesideReorganisations(t *testing.T) {
+func TestProofDuringReorganisations(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 8, 7
 	r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 10_000
@@ -225,7 +225,7 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 	})
 	schedule := s.newSchedule(s.writer.State)
 	r.reorg(5)
-	r.must(schedule.Once(r.ctx))
+	r.must(schedule.RunOnce(r.ctx))
 	for _, c := range s.writer.State.Covered {
 		c.Prove(schedule.Proven(c.Address))
 		if c.Unproven <= s.writer.State.Final || c.Proven != s.writer.State.Final {
@@ -244,10 +244,10 @@ func TestReceiptsOfAWrongEndpoint(t *testing.T) {
 	victim := r.victim()
 	r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 10_000
 	amount := changing(victim, true)
-	wrong := r.liar(honest)
+	wrong := r.newProxy(honest)
 	for name, c := range map[string]struct {
-		lie  lie
-		says string
+		override override
+		says     string
 	}{
 		"a false amount": {func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 			if method != "eth_getBlockReceipts" {
@@ -262,7 +262,7 @@ func TestReceiptsOfAWrongEndpoint(t *testing.T) {
 			return nil, errors.New("internal error"), method == "eth_getBlockReceipts"
 		}, "internal error"},
 	} {
-		wrong.use(c.lie)
+		wrong.use(c.override)
 		r.kafka.Brokers, r.config.RPC = kfake(t), rpc.Endpoints(wrong.URL)
 		p := r.follow()
 		before := wrong.count("eth_getBlockReceipts")
@@ -295,7 +295,7 @@ func TestEndpointOnAForkDisprovesNothing(t *testing.T) {
 	number, block := fmt.Sprintf("%#x", victim.GetBlockNumber()), fmt.Sprintf("%x", victim.GetBlockHash())
 	var failing, disproves atomic.Bool
 	var failed atomic.Int64
-	good := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	good := r.newProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method != "eth_getBlockReceipts" || !strings.Contains(string(params[0]), block) || !failing.Load() {
 			return nil, nil, false
 		}
@@ -311,7 +311,7 @@ func TestEndpointOnAForkDisprovesNothing(t *testing.T) {
 		}
 		return h
 	}
-	forked := r.liar(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+	forked := r.newProxy(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		if method != "eth_getBlockByNumber" || string(params[0]) != fmt.Sprintf("%q", number) {
 			return nil, nil, false
 		}
@@ -328,7 +328,7 @@ func TestEndpointOnAForkDisprovesNothing(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(answers)
 	}))
 	t.Cleanup(batches.Close)
-	unproven := r.liar(func(method string, _ []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	unproven := r.newProxy(func(method string, _ []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return nil, errNoMethod, method == "eth_getBlockReceipts"
 	})
 	r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 10_000
@@ -413,7 +413,7 @@ func TestBlocksReadVaultByVaultAreNotProven(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(25)
-			limited := r.through(honest)
+			limited := r.throughProxy(honest)
 			p := r.follow()
 			if st := p.Status(); st.ProvenTo != st.IndexedBlock {
 				t.Fatalf("blocks up to %d of %d are proven of an endpoint that returns all logs of a block", st.ProvenTo,
@@ -445,13 +445,13 @@ func TestBlocksReadVaultByVaultAreNotProven(t *testing.T) {
 func TestZeroedBloomsWithDroppedLogs(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
-	lying := r.through(honest)
+	wrongNode := r.throughProxy(honest)
 	p := r.follow()
 	if st := p.Status(); st.ProvenTo != st.IndexedBlock {
 		t.Fatalf("blocks up to %d of %d are proven of an honest endpoint", st.ProvenTo, st.IndexedBlock)
 	}
 	seq := p.Status().Seq
-	lying.use(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+	wrongNode.use(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		switch method {
 		case "eth_getLogs":
 			return []any{}, nil, true
@@ -479,7 +479,7 @@ func TestZeroedBloomsWithDroppedLogs(t *testing.T) {
 			t.Errorf("block %d was appended with a changed header", b.GetNumber())
 		}
 	}
-	lying.use(honest)
+	wrongNode.use(honest)
 	p.caughtUp()
 	r.verify()
 	if st := p.Status(); st.ProvenTo != st.IndexedBlock {

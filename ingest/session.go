@@ -26,9 +26,9 @@ type session struct {
 	registrar *vaults.Registrar
 	schedule  *operate.Schedule // of proofs by receipts; nil for none
 
-	// After an error of a node, no command is executed and no vault is added before attendAgain.
-	attendAgain time.Time
-	attendWait  rpc.Backoff
+	// After an error of a node, no command is executed and no vault is added before commandsRetryAt.
+	commandsRetryAt time.Time
+	commandsBackoff rpc.Backoff
 }
 
 func (i *Ingest) newSession() *session {
@@ -58,10 +58,10 @@ func (i *Ingest) session(ctx context.Context, c *claim, wait *rpc.Backoff) error
 	s := i.newSession()
 	defer s.close()
 	if bytes.Equal(c.last, i.instance) {
-		if err := s.rightful(ctx, c.last); err != nil {
+		if err := s.checkWriter(ctx, c.last); err != nil {
 			return err
 		}
-		if err := i.nodes.Answers(ctx); err != nil {
+		if err := i.nodes.CheckAnswers(ctx); err != nil {
 			return err
 		}
 	} else {
@@ -71,22 +71,22 @@ func (i *Ingest) session(ctx context.Context, c *claim, wait *rpc.Backoff) error
 		}
 	}
 	// Again, because another one may have written meanwhile.
-	if err := s.rightful(ctx, c.last); err != nil {
+	if err := s.checkWriter(ctx, c.last); err != nil {
 		return err
 	}
 	if err := s.writer.Fence(ctx); err != nil {
 		return err
 	}
 	c.fenced = true
-	defer beside(ctx, func(ctx context.Context) { i.live(ctx, s.writer.Client()) })()
+	defer inBackground(ctx, func(ctx context.Context) { i.sendHeartbeats(ctx, s.writer.Client()) })()
 	cursor, err := s.restore(ctx)
 	if err != nil {
 		return err
 	}
 	if c.last != nil && cursor != nil {
-		// An ingest that claimed the log after the first look is alive: once it finds itself fenced, its next session
+		// An ingest that claimed the log after the first check is running: once it finds itself fenced, its next session
 		// continues.
-		if err := s.writer.Rightful(cursor, c.last); err != nil {
+		if err := s.writer.CheckWriter(cursor, c.last); err != nil {
 			return err
 		}
 	}
@@ -106,13 +106,13 @@ func (i *Ingest) session(ctx context.Context, c *claim, wait *rpc.Backoff) error
 	if i.config.ReceiptsEvery > 0 && s.writer.State.Frozen == "" {
 		s.schedule = i.newSchedule(s.writer.State)
 		s.writer.Proven = s.schedule.Proven
-		defer beside(ctx, s.schedule.Run)()
+		defer inBackground(ctx, s.schedule.Run)()
 	}
 	return s.follow(ctx, wait)
 }
 
-// rightful returns an error if another ingest than last, unless that is nil, has written the newest cursor.
-func (s *session) rightful(ctx context.Context, last []byte) error {
+// checkWriter returns an error if another ingest than last, unless that is nil, has written the newest cursor.
+func (s *session) checkWriter(ctx context.Context, last []byte) error {
 	if last == nil {
 		return nil
 	}
@@ -120,14 +120,14 @@ func (s *session) rightful(ctx context.Context, last []byte) error {
 	if err != nil || cursor == nil {
 		return err
 	}
-	return s.writer.Rightful(cursor, last)
+	return s.writer.CheckWriter(cursor, last)
 }
 
 // newSchedule returns a schedule of proofs by receipts. While it is on, the log accepts all blocks unproven, and only a
 // run of the schedule proves them.
 func (i *Ingest) newSchedule(state *writer.State) *operate.Schedule {
-	schedule := operate.NewSchedule(i.theLog(state.Mapped), i.config.ReceiptsEvery, i.config.ReceiptsPerSecond, i.status,
-		i.log, i.noteProven)
+	schedule := operate.NewSchedule(i.operatedLog(state.Mapped), i.config.ReceiptsEvery, i.config.ReceiptsPerSecond,
+		i.status, i.log, i.noteProven)
 	schedule.Committed(state)
 	return schedule
 }
@@ -143,31 +143,31 @@ func (s *session) committed(state *writer.State) {
 func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
 	cursor, err := s.writer.Restore(ctx, s.nodes.Genesis())
 	if err == nil {
-		err = s.vaults.StartsKept(cursor)
+		err = s.vaults.CheckStarts(cursor)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.registrar.Watch()
+	s.registrar.SelectVaults()
 	return cursor, nil
 }
 
 func (s *session) follow(ctx context.Context, wait *rpc.Backoff) error {
 	for {
 		if s.writer.State.Frozen != "" {
-			return s.stayFrozen(ctx)
+			return s.waitForResume(ctx)
 		}
 		more, err := s.advance(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, writer.ErrCommit), writer.Hopeless(err):
+		case errors.Is(err, writer.ErrCommit), writer.IsPermanent(err):
 			return err
 		case err != nil:
 			s.log.Warn("step failed, retrying", "error", err)
 			s.status.Note(func(st *status.Status) { st.Reason = err.Error() })
 			// No transaction may fail for long, which would show that another ingest has taken over.
-			if err := s.rightful(ctx, s.instance); errors.Is(err, writer.ErrFenced) {
+			if err := s.checkWriter(ctx, s.instance); errors.Is(err, writer.ErrFenced) {
 				return err
 			}
 			s.nodes.NextAfter(err)
@@ -177,7 +177,7 @@ func (s *session) follow(ctx context.Context, wait *rpc.Backoff) error {
 			continue
 		}
 		wait.Reset()
-		if !more && s.nodes.Rest(ctx, s.config.PollInterval) != nil {
+		if !more && s.nodes.WaitForHead(ctx, s.config.PollInterval) != nil {
 			return nil
 		}
 	}
@@ -185,11 +185,11 @@ func (s *session) follow(ctx context.Context, wait *rpc.Backoff) error {
 
 // advance takes the next steps (the package comment lists them) and reports whether more can follow at once.
 func (s *session) advance(ctx context.Context) (more bool, err error) {
-	view, more, err := s.follower.Look(ctx)
+	view, more, err := s.follower.ReadHead(ctx)
 	if view == nil || err != nil {
 		return more, err
 	}
-	did, pending, err := s.attend(ctx, view.Node, view.Tip)
+	did, pending, err := s.runCommands(ctx, view.Node, view.Tip)
 	if err != nil {
 		return true, err
 	}
@@ -206,57 +206,57 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 		return true, s.follower.Anchor(ctx, view)
 	}
 	s.status.Note(func(st *status.Status) { st.State = status.Following })
-	more, climbing := s.follower.Climb(ctx, view)
+	more, appendErr := s.follower.AppendBlocks(ctx, view)
 	// If endpoints contradict each other, the one that names the final block may be the wrong one.
-	if ctx.Err() != nil || errors.Is(climbing, writer.ErrCommit) || errors.Is(climbing, rpc.ErrDisagree) {
-		return false, climbing
+	if ctx.Err() != nil || errors.Is(appendErr, writer.ErrCommit) || errors.Is(appendErr, rpc.ErrDisagree) {
+		return false, appendErr
 	}
-	if caught, err := s.catchup.Step(ctx, view, climbing != nil); caught || err != nil {
+	if caught, err := s.catchup.Step(ctx, view, appendErr != nil); caught || err != nil {
 		return true, err
 	}
 	// If no next block can be taken, for example until a second endpoint agrees on it, blocks of the log that have
 	// become final are still committed as final.
-	if s.writer.Moves(view.Final) || s.schedule != nil && s.schedule.Saves() {
+	if s.writer.Moves(view.Final) || s.schedule != nil && s.schedule.HasUnsavedRun() {
 		if err := s.writer.Commit(ctx, &writer.Change{Final: view.Final}); err != nil {
 			return false, err
 		}
 	}
-	return more || pending, climbing
+	return more || pending, appendErr
 }
 
-// attend executes the oldest command, or else appends the records of vaults that are not in the log. If a node fails,
-// only these wait: the vaults of the log continue, and the next attempt follows after a pause.
-func (s *session) attend(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did, pending bool, err error) {
-	if time.Now().Before(s.attendAgain) {
+// runCommands executes the oldest command, or else appends the records of vaults that are not in the log. If a node
+// fails, only these wait: the vaults of the log continue, and the next attempt follows after a pause.
+func (s *session) runCommands(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did, pending bool, err error) {
+	if time.Now().Before(s.commandsRetryAt) {
 		return false, false, nil
 	}
-	did, pending, err = s.registrar.Obey(ctx, n, tip)
+	did, pending, err = s.registrar.Execute(ctx, n, tip)
 	if !did && err == nil {
 		did, err = s.registrar.Describe(ctx, n, tip)
 	}
 	others := s.writer.State.Head != nil && len(s.writer.State.Indexed()) > 0
-	if err != nil && (!others || ctx.Err() != nil || errors.Is(err, writer.ErrCommit) || writer.Hopeless(err)) {
+	if err != nil && (!others || ctx.Err() != nil || errors.Is(err, writer.ErrCommit) || writer.IsPermanent(err)) {
 		return did, pending, err
 	}
 	warning := ""
 	if err == nil {
-		s.attendAgain = time.Time{}
-		s.attendWait.Reset()
+		s.commandsRetryAt = time.Time{}
+		s.commandsBackoff.Reset()
 	} else {
-		s.attendAgain, warning = time.Now().Add(s.attendWait.Pause()),
+		s.commandsRetryAt, warning = time.Now().Add(s.commandsBackoff.Pause()),
 			"a command about a vault, or a new vault, waits: "+err.Error()
 		s.log.Warn("cannot execute a command or add a vault, retrying; the vaults of the log continue", "error", err)
 		s.nodes.Next()
 	}
-	s.status.Note(func(st *status.Status) { st.AttendWarning = warning })
+	s.status.Note(func(st *status.Status) { st.CommandWarning = warning })
 	return did && err == nil, pending && err == nil, nil
 }
 
 // frozenPause is the minimum pause between two checks whether the log is still frozen.
 const frozenPause = 250 * time.Millisecond
 
-// stayFrozen waits until an operator's resumption has ended the freeze, or until another writer has taken over.
-func (s *session) stayFrozen(ctx context.Context) error {
+// waitForResume waits until an operator's resumption has ended the freeze, or until another writer has taken over.
+func (s *session) waitForResume(ctx context.Context) error {
 	reason := s.writer.State.Frozen
 	s.log.Error("ingest is frozen: nothing is appended until an operator acts (see `navlog ingest resume`)", "reason",
 		reason)
@@ -270,7 +270,7 @@ func (s *session) stayFrozen(ctx context.Context) error {
 		}
 		cursor, err := s.writer.Cursor(ctx)
 		if err == nil {
-			err = s.writer.Rightful(cursor, s.instance)
+			err = s.writer.CheckWriter(cursor, s.instance)
 		}
 		if err != nil {
 			return err

@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// beatsPerStandby is the number of heartbeats that the writer sends within config.Standby,
+	// heartbeatsPerStandby is the number of heartbeats that the writer sends within config.Standby,
 	// after which a standby takes a silent writer for dead.
-	beatsPerStandby = 5
-	// A standby whose nodes respond replaces a writer that has reached no node for nodelessStandbys times config.Standby.
-	// Both judge their nodes by the same calls, so two with the same nodes do not take turns.
-	nodelessStandbys = 10
-	nodelessMark     = " nodeless" // ends the heartbeat of a writer without a node
+	heartbeatsPerStandby = 5
+	// A standby whose nodes respond replaces a writer that has reached no node for withoutNodeStandbys times
+	// config.Standby. Both judge their nodes by the same calls, so two with the same nodes do not take turns.
+	withoutNodeStandbys = 10
+	withoutNodeMark     = " nodeless" // ends the heartbeat of a writer without a node
 )
 
-// sendBeat stores the heartbeat of the chain's writer; an empty one means that no ingest writes. It is the metadata of
-// an offset that a consumer group without members has committed: Kafka keeps one, so nothing grows. It only decides
-// when a standby tries to take over, so a late or lost heartbeat costs a takeover, and no record.
-func (i *Ingest) sendBeat(ctx context.Context, client *kgo.Client, beat string) error {
+// commitHeartbeat stores the heartbeat of the chain's writer; an empty one means that no ingest writes. It is the
+// metadata of an offset that a consumer group without members has committed: Kafka keeps one, so nothing grows. It only
+// decides when a standby tries to take over, so a late or lost heartbeat costs a takeover, and no record.
+func (i *Ingest) commitHeartbeat(ctx context.Context, client *kgo.Client, heartbeat string) error {
 	group := chainlog.HeartGroup(i.config.ID)
 	var offsets kadm.Offsets
-	offsets.Add(kadm.Offset{Topic: chainlog.CursorTopic(i.config.ID), LeaderEpoch: -1, Metadata: beat})
+	offsets.Add(kadm.Offset{Topic: chainlog.CursorTopic(i.config.ID), LeaderEpoch: -1, Metadata: heartbeat})
 	if _, err := chainlog.Checked(kadm.NewClient(client).CommitOffsets(ctx, group, offsets)); err != nil {
 		return fmt.Errorf("commit to the Kafka group %s that this ingest writes: %w", group, err)
 	}
 	return nil
 }
 
-func (i *Ingest) newestBeat(ctx context.Context, client *kgo.Client) (string, error) {
+func (i *Ingest) readHeartbeat(ctx context.Context, client *kgo.Client) (string, error) {
 	group := chainlog.HeartGroup(i.config.ID)
 	answer, err := chainlog.Checked(kadm.NewClient(client).FetchOffsets(ctx, group))
 	if errors.Is(err, kerr.GroupIDNotFound) {
@@ -50,44 +50,46 @@ func (i *Ingest) newestBeat(ctx context.Context, client *kgo.Client) (string, er
 	if err != nil {
 		return "", fmt.Errorf("read from the Kafka group %s whether an ingest writes: %w", group, err)
 	}
-	beat, _ := answer.Lookup(chainlog.CursorTopic(i.config.ID), 0)
-	return beat.Metadata, nil
+	heartbeat, _ := answer.Lookup(chainlog.CursorTopic(i.config.ID), 0)
+	return heartbeat.Metadata, nil
 }
 
 // standBy returns when a node responds and, after that, no other ingest writes the log: none is known, the last one
-// sent a farewell, it has sent no heartbeat for config.Standby, by this process's clock, or it has reached no node for
-// nodelessStandbys times as long. Time in which Kafka does not answer does not count. A heartbeat of this process's own
-// counts like that of another: a process that hung may overwrite the heartbeat of its successor. If no ingest writes
-// and the nodes fail, standBy returns their error. With config.Standby 0 it only calls the nodes.
+// cleared its heartbeat, it has sent no heartbeat for config.Standby, by this process's clock, or it has reached no
+// node for withoutNodeStandbys times as long. Time in which Kafka does not answer does not count. A heartbeat of this
+// process's own counts like that of another: a process that hung may overwrite the heartbeat of its successor. If no
+// ingest writes and the nodes fail, standBy returns their error. With config.Standby 0 it only calls the nodes.
 func (i *Ingest) standBy(ctx context.Context) error {
 	if i.config.Standby == 0 {
-		return i.nodes.Answers(ctx)
+		return i.nodes.CheckAnswers(ctx)
 	}
 	client, err := kgo.NewClient(i.kafka.Options()...)
 	if err != nil {
 		return fmt.Errorf("create a Kafka client: %w", err)
 	}
 	defer func() { client.Close() }()
-	i.status.Note(func(s *status.Status) { s.Trouble, s.Unfit = "", "log, chain and configuration are not compared yet" })
+	i.status.Note(func(s *status.Status) {
+		s.HeartbeatError, s.CannotWrite = "", "log, chain and configuration are not compared yet"
+	})
 	last, trouble := "", ""
 	heard := time.Now() // when the writer, or an error of Kafka, was last heard of
 	able := heard       // when the writer last had a node, or this ingest could not have taken over
 	for served, waiting := false, false; ; {
 		// A new client also has to connect, which can take longer than a short config.Standby, again and again.
-		bounded, cancel := context.WithTimeout(ctx, max(i.config.Standby, reachWithin))
-		beat, err := i.newestBeat(bounded, client)
+		bounded, cancel := context.WithTimeout(ctx, max(i.config.Standby, reachTimeout))
+		heartbeat, err := i.readHeartbeat(bounded, client)
 		cancel()
-		if err == nil && beat != "" && beat != last {
-			if (last == "" || i.own(last)) && !i.own(beat) {
-				i.log.Info("another ingest writes this chain's log, this one stands by", "writer", writerOf(beat), "takesOverAfter",
-					i.config.Standby)
+		if err == nil && heartbeat != "" && heartbeat != last {
+			if (last == "" || i.isOwn(last)) && !i.isOwn(heartbeat) {
+				i.log.Info("another ingest writes this chain's log, this one stands by", "writer",
+					writerOf(heartbeat), "takesOverAfter", i.config.Standby)
 			}
-			last, trouble, heard = beat, "", time.Now()
-			if !strings.HasSuffix(beat, nodelessMark) || i.status.Snapshot().Unfit != "" {
+			last, trouble, heard = heartbeat, "", time.Now()
+			if !strings.HasSuffix(heartbeat, withoutNodeMark) || i.status.Snapshot().CannotWrite != "" {
 				able = heard
 			}
 		}
-		silent, nodeless := time.Since(heard), time.Since(able)
+		silent, withoutNode := time.Since(heard), time.Since(able)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -96,53 +98,53 @@ func (i *Ingest) standBy(ctx context.Context) error {
 				i.log.Warn("cannot read whether another ingest writes, waiting", "error", err)
 			}
 			trouble, heard, able, served = err.Error(), time.Now(), time.Now(), false
-			_, _, _ = i.kafka.Reach(ctx, reachWithin) // other brokers may respond now
+			_, _, _ = i.kafka.Reach(ctx, reachTimeout) // other brokers may respond now
 			if other, err := kgo.NewClient(i.kafka.Options()...); err == nil {
 				client.Close()
 				client = other
 			}
-		case beat != "" && silent < i.config.Standby && nodeless < nodelessStandbys*i.config.Standby:
+		case heartbeat != "" && silent < i.config.Standby && withoutNode < withoutNodeStandbys*i.config.Standby:
 			served = false // it may only be slow
 		case served:
-			if beat != "" {
+			if heartbeat != "" {
 				i.log.Info("the ingest that wrote this chain's log last is silent or has no node, this one takes over",
-					"writer", writerOf(beat), "silent", silent, "withoutNode", nodeless)
+					"writer", writerOf(heartbeat), "silent", silent, "withoutNode", withoutNode)
 			}
 			i.status.Note(func(s *status.Status) { s.State, s.Reason = status.Starting, "" })
 			return nil
 		default:
-			if err := i.nodes.Answers(ctx); err != nil {
+			if err := i.nodes.CheckAnswers(ctx); err != nil {
 				return err
 			}
 			served = true
 			continue // another ingest may have begun to write while the nodes were called
 		}
 		reason := "another ingest writes this chain's log: " + writerOf(last)
-		if i.own(last) {
+		if i.isOwn(last) {
 			reason = "the newest heartbeat is this ingest's own: another one may have taken over"
 		}
 		if trouble != "" {
 			reason = trouble
 		}
-		i.status.Note(func(s *status.Status) { s.State, s.Reason, s.Trouble = status.Standby, reason, trouble })
+		i.status.Note(func(s *status.Status) { s.State, s.Reason, s.HeartbeatError = status.Standby, reason, trouble })
 		if !waiting {
 			waiting = true
-			defer beside(ctx, i.examine)()
+			defer inBackground(ctx, i.checkWhileWaiting)()
 		}
-		if err := rpc.Sleep(ctx, i.config.Standby/beatsPerStandby); err != nil {
+		if err := rpc.Sleep(ctx, i.config.Standby/heartbeatsPerStandby); err != nil {
 			return err
 		}
 	}
 }
 
-// examineEvery is the pause between two checks whether a standby could take over.
-const examineEvery = 10 * time.Second
+// checkEvery is the pause between two checks whether a standby could take over.
+const checkEvery = 10 * time.Second
 
-// examine checks until ctx ends, every examineEvery, whether this ingest could write the log: so a configuration that
-// contradicts the log is reported now, and not when the writer is gone.
-func (i *Ingest) examine(ctx context.Context) {
+// checkWhileWaiting checks until ctx ends, every checkEvery, whether this ingest could write the log: so a
+// configuration that contradicts the log is reported now, and not when the writer is gone.
+func (i *Ingest) checkWhileWaiting(ctx context.Context) {
 	for {
-		err := i.wouldFit(ctx)
+		err := i.canWrite(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -150,16 +152,16 @@ func (i *Ingest) examine(ctx context.Context) {
 		if err != nil {
 			unfit = err.Error()
 		}
-		i.status.Note(func(s *status.Status) { s.Unfit = unfit })
-		if rpc.Sleep(ctx, examineEvery) != nil {
+		i.status.Note(func(s *status.Status) { s.CannotWrite = unfit })
+		if rpc.Sleep(ctx, checkEvery) != nil {
 			return
 		}
 	}
 }
 
-// wouldFit returns nil if a node responds, and log, chain and configuration belong together.
-func (i *Ingest) wouldFit(ctx context.Context) error {
-	if err := i.nodes.Answers(ctx); err != nil {
+// canWrite returns nil if a node responds, and log, chain and configuration belong together.
+func (i *Ingest) canWrite(ctx context.Context) error {
+	if err := i.nodes.CheckAnswers(ctx); err != nil {
 		return err
 	}
 	cursor, err := i.topics().Cursor(ctx)
@@ -169,39 +171,41 @@ func (i *Ingest) wouldFit(ctx context.Context) error {
 	if err := i.topics().Check(ctx, cursor, i.nodes.Genesis()); err != nil {
 		return err
 	}
-	return i.vaults.StartsKept(cursor)
+	return i.vaults.CheckStarts(cursor)
 }
 
 // StandsBy reports whether this ingest waits for the end of another one, which writes the log.
 func (i *Ingest) StandsBy() bool { return i.Status().State == status.Standby }
 
-func (i *Ingest) own(beat string) bool { return writerOf(beat) == fmt.Sprintf("%x", i.instance) }
+func (i *Ingest) isOwn(heartbeat string) bool {
+	return writerOf(heartbeat) == fmt.Sprintf("%x", i.instance)
+}
 
-func writerOf(beat string) string {
-	writer, _, _ := strings.Cut(beat, " ")
+func writerOf(heartbeat string) string {
+	writer, _, _ := strings.Cut(heartbeat, " ")
 	return writer
 }
 
-// live sends heartbeats until ctx ends. When one fails it logs what standbys will do.
-func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
+// sendHeartbeats sends heartbeats until ctx ends. When one fails it logs what standbys will do.
+func (i *Ingest) sendHeartbeats(ctx context.Context, client *kgo.Client) {
 	if i.config.Standby == 0 {
 		return
 	}
-	var nodeless atomic.Bool
-	defer beside(ctx, func(ctx context.Context) {
+	var withoutNode atomic.Bool
+	defer inBackground(ctx, func(ctx context.Context) {
 		for rpc.Sleep(ctx, i.config.Standby) == nil {
 			// An endpoint is only called if none is known to be up.
-			nodeless.Store(i.nodes.Down() && errors.Is(i.nodes.Answers(ctx), contracts.ErrNoneAnswers))
+			withoutNode.Store(i.nodes.Down() && errors.Is(i.nodes.CheckAnswers(ctx), contracts.ErrNoneAnswers))
 		}
 	})()
 	trouble := ""
 	for n := 1; ; n++ {
-		beat := fmt.Sprintf("%x %d %d", i.instance, time.Now().UnixMilli(), n)
-		if nodeless.Load() && i.nodes.Down() {
-			beat += nodelessMark
+		heartbeat := fmt.Sprintf("%x %d %d", i.instance, time.Now().UnixMilli(), n)
+		if withoutNode.Load() && i.nodes.Down() {
+			heartbeat += withoutNodeMark
 		}
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
-		err := i.sendBeat(bounded, client, beat)
+		err := i.commitHeartbeat(bounded, client, heartbeat)
 		cancel()
 		switch {
 		case err == nil && trouble != "":
@@ -211,29 +215,29 @@ func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
 			trouble = err.Error()
 			i.log.Warn("heartbeat failed, retrying: a standby may take over", "error", err)
 		}
-		if rpc.Sleep(ctx, i.config.Standby/beatsPerStandby) != nil {
+		if rpc.Sleep(ctx, i.config.Standby/heartbeatsPerStandby) != nil {
 			return
 		}
 	}
 }
 
-// farewellTimeout bounds how long a farewell waits for Kafka.
-const farewellTimeout = 2 * time.Second
+// clearHeartbeatTimeout bounds how long clearHeartbeat waits for Kafka.
+const clearHeartbeatTimeout = 2 * time.Second
 
-// farewell commits an empty heartbeat when the writer ends, so that a standby takes over at once. If another ingest has
-// taken over already, its next heartbeat replaces this one.
-func (i *Ingest) farewell(ctx context.Context) {
+// clearHeartbeat commits an empty heartbeat when the writer ends, so that a standby takes over at once. If another
+// ingest has taken over already, its next heartbeat replaces this one.
+func (i *Ingest) clearHeartbeat(ctx context.Context) {
 	if i.config.Standby == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearHeartbeatTimeout)
 	defer cancel()
 	client, err := kgo.NewClient(i.kafka.Options()...)
 	if err == nil {
 		defer client.Close()
-		var beat string
-		if beat, err = i.newestBeat(ctx, client); err == nil && i.own(beat) {
-			err = i.sendBeat(ctx, client, "")
+		var heartbeat string
+		if heartbeat, err = i.readHeartbeat(ctx, client); err == nil && i.isOwn(heartbeat) {
+			err = i.commitHeartbeat(ctx, client, "")
 		}
 	}
 	if err != nil {

@@ -141,7 +141,7 @@ func TestStandbyTakesOver(t *testing.T) {
 
 // A process that hung sends another heartbeat, which overwrites those of its successor, before it learns that it was
 // replaced. It then reads its own heartbeat, but waits for the live writer all the same; and when it ends, it commits
-// no farewell.
+// no empty one.
 func TestStandbyReadsItsOwnHeartbeat(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 10 * time.Second // longer than it can take to send the live writer's heartbeat
@@ -151,7 +151,7 @@ func TestStandbyReadsItsOwnHeartbeat(t *testing.T) {
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
 	defer client.Close()
-	beat := func(of *Ingest, n int) string { return fmt.Sprintf("%x %d %d", of.instance, time.Now().UnixMilli(), n) }
+	heartbeat := func(of *Ingest, n int) string { return fmt.Sprintf("%x %d %d", of.instance, time.Now().UnixMilli(), n) }
 	standing := func() <-chan error {
 		done := make(chan error, 1)
 		go func() { done <- woken.standBy(r.ctx) }()
@@ -169,17 +169,17 @@ func TestStandbyReadsItsOwnHeartbeat(t *testing.T) {
 		})
 	}
 
-	r.must(woken.sendBeat(r.ctx, client, beat(woken, 7)))
+	r.must(woken.commitHeartbeat(r.ctx, client, heartbeat(woken, 7)))
 	done := standing()
 	stands(done, "another one may have taken over")
-	r.must(woken.sendBeat(r.ctx, client, beat(living, 8)))
+	r.must(woken.commitHeartbeat(r.ctx, client, heartbeat(living, 8)))
 	stands(done, living.Status().Instance)
-	r.must(woken.sendBeat(r.ctx, client, ""))
+	r.must(woken.commitHeartbeat(r.ctx, client, ""))
 	r.must(<-done)
 
 	// If no other ingest sends a heartbeat, the last writer was this one: it takes over, but not before that is known.
 	woken.config.Standby = 2 * time.Second
-	r.must(woken.sendBeat(r.ctx, client, beat(woken, 9)))
+	r.must(woken.commitHeartbeat(r.ctx, client, heartbeat(woken, 9)))
 	began := time.Now()
 	r.must(<-standing())
 	if after := time.Since(began); after < woken.config.Standby {
@@ -187,9 +187,9 @@ func TestStandbyReadsItsOwnHeartbeat(t *testing.T) {
 	}
 }
 
-// A writer that was replaced and stands by ends without a farewell, even if it reads its own heartbeat: a third ingest
-// would take it for the writer's farewell.
-func TestStandbyEndsWithoutFarewell(t *testing.T) {
+// A writer that was replaced and stands by ends without clearing the heartbeat, even if it reads its own heartbeat: a
+// third ingest would take an empty one for the end of the writer.
+func TestStandbyEndsWithoutClearingTheHeartbeat(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(5)
 	p := r.start(func(i *Ingest) { i.config.Standby = time.Minute })
@@ -201,13 +201,13 @@ func TestStandbyEndsWithoutFarewell(t *testing.T) {
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
 	defer client.Close()
-	if beat, err := p.newestBeat(r.ctx, client); err != nil || !p.own(beat) {
-		t.Errorf("the newest heartbeat is %q, %v", beat, err)
+	if heartbeat, err := p.readHeartbeat(r.ctx, client); err != nil || !p.isOwn(heartbeat) {
+		t.Errorf("the newest heartbeat is %q, %v", heartbeat, err)
 	}
 }
 
-// An ingest that is refused after it has fenced other writers says farewell: the next start does not wait.
-func TestFarewellAfterARefusal(t *testing.T) {
+// An ingest that is refused after it has fenced other writers clears the heartbeat: the next start does not wait.
+func TestHeartbeatIsClearedAfterARefusal(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = time.Minute
 	r.steps(5)
@@ -220,8 +220,8 @@ func TestFarewellAfterARefusal(t *testing.T) {
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
 	defer client.Close()
-	if beat, err := p.newestBeat(r.ctx, client); err != nil || beat != "" {
-		t.Errorf("the newest heartbeat is %q, %v", beat, err)
+	if heartbeat, err := p.readHeartbeat(r.ctx, client); err != nil || heartbeat != "" {
+		t.Errorf("the newest heartbeat is %q, %v", heartbeat, err)
 	}
 }
 
@@ -246,12 +246,12 @@ func TestStandbyWithoutHeartbeats(t *testing.T) {
 	client, err := kgo.NewClient(r.kafka.Options()...)
 	r.must(err)
 	defer client.Close()
-	if beat, err := p.newestBeat(r.ctx, client); err != nil || !p.own(beat) {
-		t.Errorf("the newest heartbeat is %q, %v", beat, err)
+	if heartbeat, err := p.readHeartbeat(r.ctx, client); err != nil || !p.isOwn(heartbeat) {
+		t.Errorf("the newest heartbeat is %q, %v", heartbeat, err)
 	}
 	p.halt()
-	if beat, err := p.newestBeat(r.ctx, client); err != nil || beat != "" {
-		t.Errorf("after the end of the writer the heartbeat is %q, %v", beat, err)
+	if heartbeat, err := p.readHeartbeat(r.ctx, client); err != nil || heartbeat != "" {
+		t.Errorf("after the end of the writer the heartbeat is %q, %v", heartbeat, err)
 	}
 }
 
@@ -276,13 +276,13 @@ func TestStandbyLooksForBrokersAgain(t *testing.T) {
 	r.must(first.Close())
 	done := make(chan error, 1)
 	go func() { done <- i.standBy(r.ctx) }()
-	r.eventually("standby without a broker", func() bool { return i.Status().Trouble != "" })
+	r.eventually("standby without a broker", func() bool { return i.Status().HeartbeatError != "" })
 	responds()
 	select {
 	case err = <-done:
 		r.must(err)
 	case <-time.After(patience):
-		t.Fatalf("it does not call the broker that responds now: %s", i.Status().Trouble)
+		t.Fatalf("it does not call the broker that responds now: %s", i.Status().HeartbeatError)
 	}
 }
 
@@ -310,7 +310,7 @@ func TestTakeoverWithoutANode(t *testing.T) {
 	r.config.Standby = 300 * time.Millisecond
 	r.steps(5)
 	first := r.follow()
-	node := r.through(honest)
+	node := r.throughProxy(honest)
 	second := r.start()
 	second.until("standby", func(st status.Status) bool { return st.State == status.Standby })
 	node.use(away)
@@ -351,7 +351,7 @@ func TestFailedTakeoverStandsByAgain(t *testing.T) {
 			r.steps(5)
 			first := r.follow()
 			proper := r.config
-			node := r.through(honest)
+			node := r.throughProxy(honest)
 			var f fences
 			second := r.start(f.count)
 			second.until("standby", func(st status.Status) bool { return st.State == status.Standby })
@@ -396,7 +396,7 @@ func TestReplacedWriterFencesNoWriter(t *testing.T) {
 	r.config.Standby = 500 * time.Millisecond
 	r.steps(5)
 	proper := r.config
-	node := r.through(honest)
+	node := r.throughProxy(honest)
 	var f fences
 	first := r.start(f.count)
 	first.caughtUp()
@@ -408,7 +408,7 @@ func TestReplacedWriterFencesNoWriter(t *testing.T) {
 	r.mine(1)
 	first.until("failed transaction", func(st status.Status) bool { return st.State == status.Starting })
 	node.use(away)
-	r.eventually("failure of its node", func() bool { return first.nodes.Answers(r.ctx) != nil })
+	r.eventually("failure of its node", func() bool { return first.nodes.CheckAnswers(r.ctx) != nil })
 	f.failing.Store(nil)
 	r.eventually("takeover by the other one", func() bool {
 		return bytes.Equal(r.cursor().GetInstanceId(), second.instance)
@@ -431,7 +431,7 @@ func TestWriterWithoutANodeIsReplaced(t *testing.T) {
 	r.config.Standby = 500 * time.Millisecond
 	r.steps(5)
 	proper := r.config
-	node := r.through(honest)
+	node := r.throughProxy(honest)
 	var f fences
 	first := r.follow()
 	same := r.start(f.count)
@@ -440,13 +440,13 @@ func TestWriterWithoutANodeIsReplaced(t *testing.T) {
 	r.must(err)
 	defer client.Close()
 	node.use(away)
-	nodeless := map[string]bool{}
+	withoutNode := map[string]bool{}
 	r.eventually("heartbeats without a node", func() bool {
-		beat, err := first.newestBeat(r.ctx, client)
-		if r.must(err); strings.HasSuffix(beat, nodelessMark) {
-			nodeless[beat] = true
+		heartbeat, err := first.readHeartbeat(r.ctx, client)
+		if r.must(err); strings.HasSuffix(heartbeat, withoutNodeMark) {
+			withoutNode[heartbeat] = true
 		}
-		return len(nodeless) > beatsPerStandby*nodelessStandbys
+		return len(withoutNode) > heartbeatsPerStandby*withoutNodeStandbys
 	})
 	if n := f.Load(); n > 0 {
 		t.Errorf("a standby without a node fenced the writer %d times", n)
@@ -488,7 +488,7 @@ func TestStandbyAfterKafkaCameBack(t *testing.T) {
 	r.mine(1)
 	gone := time.Now()
 	second.until("standby without Kafka for longer than config.Standby",
-		func(st status.Status) bool { return st.Trouble != "" && time.Since(gone) > r.config.Standby })
+		func(st status.Status) bool { return st.HeartbeatError != "" && time.Since(gone) > r.config.Standby })
 	r.must(broker.Restart(r.ctx))
 	r.steps(2)
 	var standby, writes *process
@@ -515,13 +515,13 @@ func TestStandbyThatCannotTakeOverIsNotReady(t *testing.T) {
 	writer := r.follow()
 
 	proper := r.config
-	node := r.through(honest)
-	nodeless := r.start()
-	nodeless.until("ready standby", func(status.Status) bool { return nodeless.StandsBy() && nodeless.Ready() == nil })
+	node := r.throughProxy(honest)
+	withoutNode := r.start()
+	withoutNode.until("ready standby", func(status.Status) bool { return withoutNode.StandsBy() && withoutNode.Ready() == nil })
 	node.use(away)
-	nodeless.until("standby without a node", func(status.Status) bool {
-		err := nodeless.Ready()
-		return nodeless.StandsBy() && err != nil && strings.Contains(err.Error(), "no endpoint of chain.rpc answers")
+	withoutNode.until("standby without a node", func(status.Status) bool {
+		err := withoutNode.Ready()
+		return withoutNode.StandsBy() && err != nil && strings.Contains(err.Error(), "no endpoint of chain.rpc answers")
 	})
 
 	r.config = proper

@@ -17,16 +17,16 @@ import (
 func (i *Ingest) Status() status.Status {
 	st := i.status.Snapshot()
 	st.Endpoints, st.Calls = i.nodes.Status(), i.nodes.Calls()
-	if st.HeadTime > 0 && st.IndexedTime > 0 && !i.blind(&st) {
+	if st.HeadTime > 0 && st.IndexedTime > 0 && !i.noHead(&st) {
 		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.HeadTime, st.IndexedTime)
 		st.LagBlocks, st.LagSeconds = &blocks, &seconds
 	}
 	return st
 }
 
-// blind reports whether no head that continues the log was seen for a while, so that the lag is unknown. An ingest that
-// reads final blocks does not poll the head.
-func (i *Ingest) blind(st *status.Status) bool {
+// noHead reports whether no head that continues the log was seen for a while, so that the lag is unknown. An ingest
+// that reads final blocks does not poll the head.
+func (i *Ingest) noHead(st *status.Status) bool {
 	return st.State != status.Backfilling && time.Since(st.Checked) > 10*time.Second+2*i.config.PollInterval
 }
 
@@ -38,7 +38,7 @@ func (i *Ingest) Ready() error {
 	st := i.Status()
 	switch {
 	case st.State == status.Standby:
-		if why := cmp.Or(st.Trouble, st.Unfit); why != "" {
+		if why := cmp.Or(st.HeartbeatError, st.CannotWrite); why != "" {
 			return fmt.Errorf("ingest stands by and could not take over: %s", why)
 		}
 		return nil
@@ -46,12 +46,12 @@ func (i *Ingest) Ready() error {
 		return fmt.Errorf("ingest is backfilling: block %d of %d", st.IndexedBlock, st.HeadBlock)
 	case st.State != status.Following:
 		return fmt.Errorf("ingest is %s: %s", st.State, cmp.Or(st.Reason, "it has not read the log yet"))
-	case i.blind(&st):
+	case i.noHead(&st):
 		return fmt.Errorf("ingest has not seen the chain's head since %s: %s", st.Checked.UTC().Format(time.RFC3339),
 			cmp.Or(st.Reason, "a node has not responded yet"))
 	}
 	// Not LagBlocks, which is nil while the chain's head or the log's has no time: a genesis block may have none.
-	if behind := difference(st.HeadBlock, st.IndexedBlock); behind > follow.BlocksAtOnce {
+	if behind := difference(st.HeadBlock, st.IndexedBlock); behind > follow.MaxBlocks {
 		return fmt.Errorf("ingest is %s behind the chain's head", printable.Count(behind, "block"))
 	}
 	return nil

@@ -116,7 +116,7 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 			ids = r.order(run.order, all[0])
 		}
 		p := r.start()
-		if outcome := p.outcome(ids); outcome.Is != run.comes.Is || !strings.Contains(outcome.Detail, run.comes.Detail) {
+		if outcome := p.outcome(ids); outcome.Result != run.comes.Result || !strings.Contains(outcome.Detail, run.comes.Detail) {
 			t.Errorf("run %d: the outcome of the command is %v, want %v", n, outcome, run.comes)
 		}
 		p.until("block at the head",
@@ -155,7 +155,7 @@ func TestVaultThatFailsStopsNoOther(t *testing.T) {
 	r.config.Vaults = all[:1]
 	r.steps(20)
 	var fails atomic.Value
-	r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	r.throughProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		bad := false
 		for _, v := range all[1:] {
 			bad = bad || len(params) > 0 && strings.Contains(strings.ToLower(string(params[0])), strings.ToLower(v.Address[2:]))
@@ -203,7 +203,7 @@ func TestVaultIsReplacedAtAStart(t *testing.T) {
 	r.config.Vaults = all[:2]
 	ids := r.order(registry.RemoveVault, all[0])
 	p := r.start()
-	if outcome := p.outcome(ids); outcome.Is != registry.CommandDone {
+	if outcome := p.outcome(ids); outcome.Result != registry.CommandDone {
 		t.Errorf("the outcome of the removal is %v", outcome)
 	}
 	p.caughtUpBut(1)
@@ -220,7 +220,7 @@ func TestCommandsOnARunningIngest(t *testing.T) {
 	r.steps(20)
 	p := r.follow()
 	if outcome := p.outcome(r.order(registry.RemoveVault,
-		vaults.Config{Address: r.contracts.Router.Hex()})); outcome.Is != registry.CommandRefused ||
+		vaults.Config{Address: r.contracts.Router.Hex()})); outcome.Result != registry.CommandRefused ||
 		!strings.Contains(outcome.Detail, "has no vault") {
 		t.Errorf("the outcome of the removal of an unknown vault is %v", outcome)
 	}
@@ -229,13 +229,13 @@ func TestCommandsOnARunningIngest(t *testing.T) {
 	r.steps(5)
 	p.caughtUp()
 	r.orders.fail(nil)
-	if outcome := p.outcome(ids); outcome.Is != registry.CommandDone {
+	if outcome := p.outcome(ids); outcome.Result != registry.CommandDone {
 		t.Errorf("the outcome of the removal is %v", outcome)
 	}
 	r.steps(5)
 	p.caughtUpBut(2)
 	r.verify()
-	if outcome := p.outcome(r.order(registry.RemoveVault, all[2])); outcome.Is != registry.CommandRefused {
+	if outcome := p.outcome(r.order(registry.RemoveVault, all[2])); outcome.Result != registry.CommandRefused {
 		t.Errorf("the outcome of the removal of the last vault is %v", outcome)
 	}
 }
@@ -249,22 +249,22 @@ func TestVaultsOfLogAndConfigurationAreCounted(t *testing.T) {
 	for n := byte(1); n <= vaults.Max-3; n++ {
 		s.writer.State.Covered = append(s.writer.State.Covered, writer.Coverage{Address: common.Address{n}, Start: 1})
 	}
-	s.registrar.Watch()
+	s.registrar.SelectVaults()
 	_, err := s.registrar.Describe(r.ctx, nil, nil)
 	r.must(err)
 	s.writer.State.Covered = append(s.writer.State.Covered, writer.Coverage{Address: common.Address{99}, Start: 1})
-	s.registrar.Watch()
+	s.registrar.SelectVaults()
 	if _, err := s.registrar.Describe(r.ctx, nil, nil); err == nil || !strings.Contains(err.Error(), "vault remove") {
 		t.Errorf("%d vaults: %v", vaults.Max+1, err)
 	}
 	s.writer.State.Covered[0].Removed = true
-	s.registrar.Watch()
+	s.registrar.SelectVaults()
 	_, err = s.registrar.Describe(r.ctx, nil, nil)
 	r.must(err)
 	for i := range s.writer.State.Covered {
 		s.writer.State.Covered[i].Removed = true
 	}
-	s.registrar.Watch()
+	s.registrar.SelectVaults()
 	if _, err := s.registrar.Describe(r.ctx, nil, nil); err == nil || !strings.Contains(err.Error(), "vault restore") {
 		t.Errorf("no vault: %v", err)
 	}
@@ -304,7 +304,7 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 				r.order(registry.RestoreVault, all[0])
 				old, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(covered+1))
 				r.must(err)
-				r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any,
+				r.config.RPC = rpc.Endpoints(r.newProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any,
 					error, bool) {
 					return nil, errHangUp, method == "eth_getBlockByHash" && strings.Contains(string(params[0]), old.Hash().Hex())
 				}).URL)
@@ -393,7 +393,7 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	r := newRig(t, kfake)
 	r.followWithoutFirst(40)
 
-	failing := r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	failing := r.throughProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return nil, errHangUp, method == "eth_getLogs" && strings.Contains(string(params[0]), "fromBlock")
 	})
 	lines := &lines{}
@@ -421,7 +421,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 	r.followWithoutFirst(40)
 
 	late := strings.ToLower(strings.TrimPrefix(r.config.Vaults[0].Address, "0x"))
-	pruned := r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	pruned := r.throughProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method == "eth_getBlockReceipts" {
 			return nil, nil, true
 		}
@@ -435,7 +435,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 	s := r.session()
 	advance := func() {
 		t.Helper()
-		s.catchup.Again = time.Time{} // no pause between the attempts
+		s.catchup.RetryAt = time.Time{} // no pause between the attempts
 		if _, err := s.advance(r.ctx); err != nil {
 			t.Fatalf("the late vault stops the others: %v", err)
 		}
@@ -461,7 +461,7 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 	r.followWithoutFirst(40)
 
 	looked := make(chan struct{}) // ingest waited for a response that did not come
-	failing := r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	failing := r.throughProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method != "eth_getLogs" || !strings.Contains(string(params[0]), "fromBlock") {
 			return nil, nil, false
 		}
@@ -473,7 +473,7 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 	t.Cleanup(release)
 	complained, failures := false, 0
 	r.eventually("third failure in a row", func() bool {
-		s.catchup.Again = time.Time{}
+		s.catchup.RetryAt = time.Time{}
 		if _, err := s.advance(r.ctx); err != nil {
 			t.Fatalf("the late vault stops the others: %v", err)
 		}
@@ -485,7 +485,7 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 		case looked <- struct{}{}:
 		default:
 		}
-		if !s.catchup.Again.IsZero() {
+		if !s.catchup.RetryAt.IsZero() {
 			failures++
 		}
 		return failures >= 3
@@ -505,7 +505,7 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 	all := r.config.Vaults
 	r.config.Vaults = all[1:]
 	r.steps(30)
-	r.mine(2 * follow.BlocksAtOnce)
+	r.mine(2 * follow.MaxBlocks)
 	depositor := r.depositor() // into the first vault
 	for n := range 8 {
 		depositor.deposit(int64(n+1), 7)
@@ -514,7 +514,7 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 
 	missing, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(r.height()-3))
 	r.must(err)
-	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	failing := r.newProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return nil, errHangUp, method == "eth_getBlockByHash" && strings.Contains(string(params[0]), missing.Hash().Hex())
 	})
 	r.config.RPC, r.config.Vaults = rpc.Endpoints(failing.URL), all
@@ -550,7 +550,7 @@ func TestVaultsAreCalledOnce(t *testing.T) {
 	r.steps(3)
 	var mu sync.Mutex
 	calls, answered := 0, map[string]int{}
-	r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	r.throughProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method != "eth_call" {
 			return nil, nil, false
 		}
@@ -724,7 +724,7 @@ func TestVaultIsAddedByACommand(t *testing.T) {
 	p.atHead()
 	comes := func(v vaults.Config, is, words string) {
 		t.Helper()
-		if outcome := p.outcome(r.order(registry.AddVault, v)); outcome.Is != is || !strings.Contains(outcome.Detail, words) {
+		if outcome := p.outcome(r.order(registry.AddVault, v)); outcome.Result != is || !strings.Contains(outcome.Detail, words) {
 			t.Errorf("the outcome of adding %+v is %v, want %s with %q", v, outcome, is, words)
 		}
 	}
@@ -777,11 +777,11 @@ func TestCommandThatContradictsTheConfiguration(t *testing.T) {
 	later.StartBlock++
 	renamed.Name, same.Name = "Renamed", ""
 	ids := r.order(registry.AddVault, later, renamed, same)
-	r.must(r.session().attends(r, len(ids)))
+	r.must(r.session().runsCommands(r, len(ids)))
 	for i, want := range []vaults.Outcome{refused("is in chain.vaults of ingest"), refused("is in chain.vaults of ingest"),
 		done("is read from block")} {
 		got := r.orders.outcomes[ids[i]]
-		if got.Is != want.Is || !strings.Contains(got.Detail, want.Detail) {
+		if got.Result != want.Result || !strings.Contains(got.Detail, want.Detail) {
 			t.Errorf("the outcome of command %d is %v, want %v", i, got, want)
 		}
 	}
@@ -799,7 +799,7 @@ func TestRestoredVaultIsReadAgain(t *testing.T) {
 	const renamed = "Renamed"
 	answer, err := abi.Arguments{{Type: abi.Type{T: abi.StringTy}}}.Pack(renamed)
 	r.must(err)
-	names, node := selectors("name()"), r.liar(honest)
+	names, node := selectors("name()"), r.newProxy(honest)
 	r.config.RPC = rpc.Endpoints(node.URL)
 	p := r.follow()
 	node.use(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
@@ -820,7 +820,7 @@ func TestVaultKeepsWhatWasConfigured(t *testing.T) {
 	configured, eighteen := r.config.Vaults[2], uint8(18)
 	r.config.Vaults = r.config.Vaults[:2]
 	mute := selectors("decimals()", "asset()")
-	r.through(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	r.throughProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		call := strings.ToLower(string(slices.Concat(params...)))
 		return nil, errors.New("execution reverted"), method == "eth_call" && mute(call) &&
 			strings.Contains(call, strings.ToLower(configured.Address[2:]))
@@ -835,7 +835,7 @@ func TestVaultKeepsWhatWasConfigured(t *testing.T) {
 		vault vaults.Config
 	}{{registry.AddVault, configured}, {registry.AddVault, mapped}, {registry.RemoveVault, mapped},
 		{registry.RestoreVault, mapped}} {
-		if outcome := p.outcome(r.order(command.kind, command.vault)); outcome.Is != registry.CommandDone {
+		if outcome := p.outcome(r.order(command.kind, command.vault)); outcome.Result != registry.CommandDone {
 			t.Fatalf("%s: %v", command.kind, outcome)
 		}
 	}
@@ -850,8 +850,9 @@ func TestVaultKeepsWhatWasConfigured(t *testing.T) {
 	}
 }
 
-// attends executes commands as a session does, without its pauses, until the attempts are used up or an error ends it.
-func (s *session) attends(r *rig, attempts int) (err error) {
+// runsCommands executes commands as a session does, without its pauses, until the attempts are used up or an error ends
+// it.
+func (s *session) runsCommands(r *rig, attempts int) (err error) {
 	r.t.Helper()
 	n, err := s.nodes.Current(r.ctx)
 	r.must(err)
@@ -859,8 +860,8 @@ func (s *session) attends(r *rig, attempts int) (err error) {
 	r.must(err)
 	stop := s.registrar.Receive(r.ctx, r.orders)
 	for ; attempts > 0 && err == nil; attempts-- {
-		s.attendAgain = time.Time{}
-		_, _, err = s.attend(r.ctx, n, tip)
+		s.commandsRetryAt = time.Time{}
+		_, _, err = s.runCommands(r.ctx, n, tip)
 	}
 	stop() // the outcomes are written
 	return err
@@ -877,26 +878,26 @@ func TestCommandThatAlwaysFails(t *testing.T) {
 	add := r.order(registry.AddVault, all[2])[0]
 	s := r.session()
 	s.writer.Hook = func(writer.Step) error { return rpc.Refuse("too large") }
-	if err := s.attends(r, 1); !errors.Is(err, writer.ErrCommit) || len(r.orders.outcomes) > 0 {
+	if err := s.runsCommands(r, 1); !errors.Is(err, writer.ErrCommit) || len(r.orders.outcomes) > 0 {
 		t.Errorf("a refused transaction ends with %v, and the outcomes are %v", err, r.orders.outcomes)
 	}
-	bad := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	bad := r.newProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		ours := len(params) > 0 && strings.Contains(strings.ToLower(string(params[0])), strings.ToLower(all[2].Address[2:]))
 		return nil, errors.New("execution aborted"), ours && method == "eth_call"
 	})
 	remove := r.order(registry.RemoveVault, all[1])[0]
-	r.config.RPC, r.config.Agreement = rpc.Endpoints(bad.URL, r.liar(away).URL), 2
-	r.must(r.session().attends(r, 20))
+	r.config.RPC, r.config.Agreement = rpc.Endpoints(bad.URL, r.newProxy(away).URL), 2
+	r.must(r.session().runsCommands(r, 20))
 	if len(r.orders.outcomes) > 0 {
 		t.Errorf("while an endpoint is down: %v", r.orders.outcomes)
 	}
 	r.config.RPC, r.config.Agreement = rpc.Endpoints(bad.URL), 1
-	r.must(r.session().attends(r, 20))
-	if outcome := r.orders.outcomes[add]; outcome.Is != registry.CommandRefused ||
+	r.must(r.session().runsCommands(r, 20))
+	if outcome := r.orders.outcomes[add]; outcome.Result != registry.CommandRefused ||
 		!strings.Contains(outcome.Detail, "execution aborted") {
 		t.Errorf("the outcome of the command that always fails is %v", outcome)
 	}
-	if outcome := r.orders.outcomes[remove]; outcome.Is != registry.CommandDone {
+	if outcome := r.orders.outcomes[remove]; outcome.Result != registry.CommandDone {
 		t.Errorf("the outcome of the next command is %v", outcome)
 	}
 }

@@ -105,15 +105,16 @@ func (b *backup) prepare(ctx context.Context, adm *kadm.Client) (ends kadm.Liste
 		for partition, next := range source.Next {
 			if end, ok := ends.Lookup(name, partition); !ok || end.Offset < next {
 				return nil, fmt.Errorf("partition %d of %s ends at offset %d, and the backup has it up to %d: %s",
-					partition, name, end.Offset, next, elsewhere)
+					partition, name, end.Offset, next, newFolderAdvice)
 			}
 		}
 	}
 	return ends, nil
 }
 
-// elsewhere is the advice to the operator if a backup cannot continue.
-const elsewhere = "Kafka was restored or replaced since; keep this backup, and begin another one in another folder"
+// newFolderAdvice is the advice to the operator if a backup cannot continue.
+const newFolderAdvice = "Kafka was restored or replaced since; keep this backup, and begin another one in another " +
+	"folder"
 
 // source compares the topics with those of the backup, or creates the manifest of a new backup.
 func (b *backup) source(ctx context.Context, adm *kadm.Client) error {
@@ -144,17 +145,17 @@ func (b *backup) source(ctx context.Context, adm *kadm.Client) error {
 	}
 	for name, topic := range topics {
 		if had := m.Source.Topics[name]; had.ID != topic.ID || len(had.Next) != len(topic.Next) {
-			return fmt.Errorf("%s is not the topic that was backed up: %s", name, elsewhere)
+			return fmt.Errorf("%s is not the topic that was backed up: %s", name, newFolderAdvice)
 		}
 	}
 	if last := m.lastSeq(len(m.Segments)); b.cursor.GetSeq() < last {
 		return fmt.Errorf("%s ends with seq %d, and the backup has it up to %d: %s", chainlog.LogTopic(b.chainID),
-			b.cursor.GetSeq(), last, elsewhere)
+			b.cursor.GetSeq(), last, newFolderAdvice)
 	}
 	return nil
 }
 
-var errReached = errors.New("the log was read up to the cursor")
+var errCursorReached = errors.New("the log was read up to the cursor")
 
 // log copies the records of the log up to the cursor. It compares the backup's last record with the log: if an older
 // copy replaced the log and new records were written since, it differs.
@@ -164,10 +165,11 @@ func (b *backup) log(ctx context.Context) error {
 	err := chainlog.ReadRawAfter(ctx, b.chainID, from, func(r chainlog.Raw) (err error) {
 		if r.Seq <= last {
 			if r.Seq == last && digest(string(r.Value)) != b.manifest.Source.LastRecord {
-				return fmt.Errorf("record %d of %s differs from the backup: %s", r.Seq, chainlog.LogTopic(b.chainID), elsewhere)
+				return fmt.Errorf("record %d of %s differs from the backup: %s", r.Seq, chainlog.LogTopic(b.chainID),
+					newFolderAdvice)
 			}
 			if r.Seq == b.cursor.GetSeq() {
-				return errReached
+				return errCursorReached
 			}
 			return nil
 		}
@@ -186,7 +188,7 @@ func (b *backup) log(ctx context.Context) error {
 			err = b.end()
 		}
 		if err == nil && reached {
-			err = errReached
+			err = errCursorReached
 		}
 		return err
 	}, b.kafka.Options()...)
@@ -194,7 +196,7 @@ func (b *backup) log(ctx context.Context) error {
 		err = fmt.Errorf("%s ends before seq %d, which the cursor names: restore both from one backup",
 			chainlog.LogTopic(b.chainID), b.cursor.GetSeq())
 	}
-	if errors.Is(err, errReached) {
+	if errors.Is(err, errCursorReached) {
 		return nil
 	}
 	return err

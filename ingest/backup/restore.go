@@ -22,18 +22,18 @@ import (
 
 const bufferedBytes = 32 << 20
 
-// underWay returns the reason for which the cursor is frozen during a restore, so that an ingest that starts meanwhile
-// appends nothing and keeps the progress, which the reason holds.
-func underWay(done, of int, seal string) string {
+// restoringReason returns the reason for which the cursor is frozen during a restore, so that an ingest that starts
+// meanwhile appends nothing and keeps the progress, which the reason holds.
+func restoringReason(done, of int, seal string) string {
 	return fmt.Sprintf("a backup is being restored: %d of %d segments, seal %s; run `navlog restore` again with the "+
 		"same backup", done, of, seal)
 }
 
-var underWayForm = regexp.MustCompile("^a backup is being restored: ([0-9]+) of [0-9]+ segments, seal " +
+var restoringPattern = regexp.MustCompile("^a backup is being restored: ([0-9]+) of [0-9]+ segments, seal " +
 	"([0-9a-f]{64}); run `navlog restore` again")
 
 // Restoring reports whether a freeze with this reason means that the log is being restored.
-func Restoring(frozen string) bool { return underWayForm.MatchString(frozen) }
+func Restoring(frozen string) bool { return restoringPattern.MatchString(frozen) }
 
 type restore struct {
 	kafka    chainlog.Config
@@ -146,7 +146,7 @@ func (r *restore) begun(ctx context.Context, adm *kadm.Client) (segments int, er
 // place returns after how many segments of this backup a cursor was written, and refuses any other cursor.
 func (r *restore) place(cursor *event.Cursor) (segments int, err error) {
 	m, log := r.manifest, chainlog.LogTopic(r.manifest.ChainID)
-	form := underWayForm.FindStringSubmatch(cursor.GetFrozen())
+	form := restoringPattern.FindStringSubmatch(cursor.GetFrozen())
 	switch {
 	case hex.EncodeToString(cursor.GetLogId()) != m.LogID:
 		return 0, fmt.Errorf("%s holds log %x, and the backup is of log %s: a backup is restored into empty topics only",
@@ -294,6 +294,6 @@ func (r *restore) cursor(segments int) *event.Cursor {
 		LogId: r.final.GetLogId(), GenesisHash: r.final.GetGenesisHash(), ChainId: r.final.GetChainId(),
 		InstanceId: bytes.Clone(r.instance),
 		Seq:        seq, WindowSeq: seq, WindowOffset: r.last,
-		Frozen: underWay(segments, r.manifest.Snapshot.Segments, r.manifest.Snapshot.Seal),
+		Frozen: restoringReason(segments, r.manifest.Snapshot.Segments, r.manifest.Snapshot.Seal),
 	}
 }

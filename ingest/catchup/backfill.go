@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// lookAgain is how long final blocks of late vaults are appended before the head is read again for the vaults that
-	// follow it, and LookAgain the same while none does.
-	lookAgain = 250 * time.Millisecond
-	LookAgain = 30 * time.Second
-	// doubtsEnough is how many times in a row each endpoint may fail to prove the logs of a final block before ingest
+	// lateHeadInterval is how long final blocks of late vaults are appended before the head is read again for the vaults
+	// that follow it, and HeadInterval the same while none does.
+	lateHeadInterval = 250 * time.Millisecond
+	HeadInterval     = 30 * time.Second
+	// maxUnprovenReads is how many times in a row each endpoint may fail to prove the logs of a final block before ingest
 	// ends.
-	doubtsEnough = 8
+	maxUnprovenReads = 8
 )
 
 type Options struct {
@@ -44,12 +44,12 @@ type Catchup struct {
 
 	ranges   *rpc.Pipeline // of final blocks, read ahead; nil while there are none
 	appended *rpc.Header   // the last of them that was appended; nil before the first
-	doubts   doubts
+	unproven unprovenReads
 
 	// After an error of a node late vaults are not read before Again; the vaults at the head do not wait for them.
-	Again  time.Time
-	wait   rpc.Backoff
-	reason string
+	RetryAt time.Time
+	backoff rpc.Backoff
+	reason  string
 }
 
 func New(o Options, w *writer.Writer, f *follow.Follower, nodes *rpc.Pool, status *status.Tracker,
@@ -80,12 +80,12 @@ func (c *Catchup) FarBehind(final uint64) (from uint64, far bool) {
 // wait for a slow node. more reports whether anything was read.
 func (c *Catchup) Backfill(ctx context.Context, v *follow.View, from uint64) (more bool, err error) {
 	n, final := v.Node, v.Final
-	to, vaults := c.reach(from, final)
+	to, vaults := c.commonRange(from, final)
 	recordFrom := v.Tip.Number + 1 - min(v.Tip.Number+1, c.writer.Window)
 	headersFrom := c.follower.Proof.HeadersFrom(recordFrom)
-	late, wait, long := c.writer.State.Head != nil && from <= c.writer.State.Head.Number, ctx, LookAgain
+	late, wait, long := c.writer.State.Head != nil && from <= c.writer.State.Head.Number, ctx, HeadInterval
 	if late {
-		recordFrom, long = to+1, lookAgain
+		recordFrom, long = to+1, lateHeadInterval
 		bounded, cancel := context.WithTimeout(ctx, long)
 		defer cancel()
 		wait = bounded
@@ -106,12 +106,12 @@ func (c *Catchup) Backfill(ctx context.Context, v *follow.View, from uint64) (mo
 		if err == nil {
 			c.ranges.Fill(n, to, recordFrom, headersFrom) // read ahead during the commit
 		}
-		if err = c.doubts.weigh(err, c.nodes.Size()); c.ranges.Due(to) || rpc.Refused(err) && !c.ranges.Empty() {
+		if err = c.unproven.check(err, c.nodes.Size()); c.ranges.Due(to) || rpc.Refused(err) && !c.ranges.Empty() {
 			if err := c.appendReady(ctx, n, vaults, final); err != nil {
-				return true, c.doubts.weigh(err, c.nodes.Size())
+				return true, c.unproven.check(err, c.nodes.Size())
 			}
 			c.ranges.Committed()
-			c.doubts = doubts{}
+			c.unproven = unprovenReads{}
 			if late && err == nil {
 				return true, nil
 			}
@@ -123,9 +123,9 @@ func (c *Catchup) Backfill(ctx context.Context, v *follow.View, from uint64) (mo
 	return more, nil
 }
 
-// reach returns the vaults that are covered up to the block before from, and how far they advance together: until they
-// meet the next vault, the head, or the final block.
-func (c *Catchup) reach(from, final uint64) (to uint64, behind []common.Address) {
+// commonRange returns the vaults that are covered up to the block before from, and how far they advance together: until
+// they meet the next vault, the head, or the final block.
+func (c *Catchup) commonRange(from, final uint64) (to uint64, behind []common.Address) {
 	to = final
 	for _, have := range c.writer.State.Indexed() {
 		switch {
@@ -156,7 +156,7 @@ func (c *Catchup) appendReady(ctx context.Context, n *rpc.Node, vaults []common.
 func (c *Catchup) appendParts(ctx context.Context, parts []*rpc.Part, vaults []common.Address, final uint64) error {
 	next, before, unproven := &writer.Change{Final: final}, c.appended, uint64(0)
 	for _, p := range parts {
-		if err := c.continues(p, before); err != nil {
+		if err := c.checkContinues(p, before); err != nil {
 			c.Discard()
 			return err
 		}
@@ -187,8 +187,8 @@ func (c *Catchup) Discard() {
 	c.ranges = nil
 }
 
-// continues compares both ends of a part with the block before it and with the blocks that the state knows.
-func (c *Catchup) continues(p *rpc.Part, before *rpc.Header) error {
+// checkContinues compares both ends of a part with the block before it and with the blocks that the state knows.
+func (c *Catchup) checkContinues(p *rpc.Part, before *rpc.Header) error {
 	below, known := c.writer.State.HashAt(p.From - 1)
 	if before != nil && before.Number+1 == p.From {
 		below, known = before.Hash, true
@@ -236,22 +236,22 @@ func unitOfPart(p *rpc.Part, ours []*event.Log, samples []*event.Record) []*even
 	return unit
 }
 
-// doubts counts how many times in a row the logs of one final block were not proven.
-type doubts struct {
+// unprovenReads counts how many times in a row the logs of one final block were not proven.
+type unprovenReads struct {
 	block uint64
 	count int
 }
 
-// weigh returns an error that ends ingest if no endpoint can prove the logs of a final block.
-func (d *doubts) weigh(err error, endpoints int) error {
+// check returns an error that ends ingest if no endpoint can prove the logs of a final block.
+func (d *unprovenReads) check(err error, endpoints int) error {
 	var unproven *rpc.UnprovenError
 	if !errors.As(err, &unproven) {
 		return err
 	}
 	if d.block != unproven.Block {
-		*d = doubts{block: unproven.Block}
+		*d = unprovenReads{block: unproven.Block}
 	}
-	if d.count++; d.count < doubtsEnough*endpoints {
+	if d.count++; d.count < maxUnprovenReads*endpoints {
 		return err
 	}
 	return rpc.Refuse("%v; no endpoint of chain.rpc gave them in %d tries, so the nodes have pruned or lost the logs "+

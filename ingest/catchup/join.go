@@ -29,7 +29,7 @@ func (c *Catchup) Step(ctx context.Context, v *follow.View, pause bool) (more bo
 		shown = append(shown, registry.LateVault{Address: v.Address.Hex(), CoveredTo: v.To, Reason: c.reason})
 	}
 	c.status.Note(func(st *status.Status) { st.LateVaults = shown })
-	if pause || len(late) == 0 || time.Now().Before(c.Again) {
+	if pause || len(late) == 0 || time.Now().Before(c.RetryAt) {
 		return false, nil
 	}
 	if from := writer.Lowest(late) + 1; from <= v.Final {
@@ -39,19 +39,19 @@ func (c *Catchup) Step(ctx context.Context, v *follow.View, pause bool) (more bo
 	}
 	if err == nil || ctx.Err() != nil || errors.Is(err, writer.ErrCommit) {
 		if more { // a node that only kept us waiting has not succeeded
-			c.wait, c.Again, c.reason = rpc.Backoff{}, time.Time{}, ""
+			c.backoff, c.RetryAt, c.reason = rpc.Backoff{}, time.Time{}, ""
 		}
 		return more, err
 	}
-	c.Again, c.reason = time.Now().Add(c.wait.Pause()), err.Error()
+	c.RetryAt, c.reason = time.Now().Add(c.backoff.Pause()), err.Error()
 	c.log.Warn("cannot read late vaults, retrying; the others continue", "error", err)
 	c.nodes.NextAfter(err)
 	return false, nil
 }
 
-// belowWindow is the maximum number of blocks between the final block and the window that are read for a late vault.
+// maxBelowWindow is the maximum number of blocks between the final block and the window that are read for a late vault.
 // The headers of all of them are read at each step, to connect them with the window.
-const belowWindow = 1024
+const maxBelowWindow = 1024
 
 // join appends, as one unit, the late vaults' logs in the next unfinalised blocks up to the head, followed by the last
 // of these blocks again: up to there the log now covers these vaults too. It takes about as long as the next poll of
@@ -60,14 +60,15 @@ func (c *Catchup) join(ctx context.Context, view *follow.View, late []writer.Cov
 	ctx, span := telemetry.Begin(ctx, telemetry.Internal, "ingest late vaults")
 	defer func() { telemetry.End(span, err) }()
 	n := view.Node
-	blocks, err := c.passed(ctx, n, writer.Lowest(late)+1)
+	blocks, err := c.missedBlocks(ctx, n, writer.Lowest(late)+1)
 	if err != nil {
 		return err
 	}
 	var unit []*event.Record
 	var last *rpc.Header
 	var unproven uint64 // the last block that is not proven
-	for began := time.Now(); len(blocks) > 0 && (last == nil || time.Since(began) < lookAgain); blocks = blocks[1:] {
+	began := time.Now()
+	for ; len(blocks) > 0 && (last == nil || time.Since(began) < lateHeadInterval); blocks = blocks[1:] {
 		h, logs, proven, err := c.lateLogs(ctx, n, blocks[0], late)
 		if err != nil && (last == nil || ctx.Err() != nil) {
 			return err
@@ -107,16 +108,16 @@ func (c *Catchup) lateLogs(
 	return h, logs, proven, err
 }
 
-// passed returns the next blocks from `from` up to the head. Those in the window are known. Those below it that are not
-// final yet are read, and must be ancestors of the window's first block.
-func (c *Catchup) passed(ctx context.Context, n *rpc.Node, from uint64) ([]*rpc.Header, error) {
+// missedBlocks returns the next blocks from `from` up to the head. Those in the window are known. Those below it that
+// are not final yet are read, and must be ancestors of the window's first block.
+func (c *Catchup) missedBlocks(ctx context.Context, n *rpc.Node, from uint64) ([]*rpc.Header, error) {
 	blocks := c.writer.State.Window.Blocks()
 	first := blocks[0]
 	if first.Number <= from {
 		blocks = blocks[from-first.Number:]
-		return blocks[:min(len(blocks), follow.BlocksAtOnce)], nil
+		return blocks[:min(len(blocks), follow.MaxBlocks)], nil
 	}
-	if first.Number-from > belowWindow {
+	if first.Number-from > maxBelowWindow {
 		return nil, fmt.Errorf("blocks %d to %d are not final and below the window, so late vaults wait until they are: "+
 			"make chain.window, which is %d, larger than the distance between the final block and the head",
 			from, first.Number-1, c.writer.Window)
@@ -128,5 +129,5 @@ func (c *Catchup) passed(ctx context.Context, n *rpc.Node, from uint64) ([]*rpc.
 	if end := below[len(below)-1]; end.Hash != first.Parent {
 		return nil, fmt.Errorf("block %d at %s is %s, but in the log it is %s", end.Number, n.Name, end.Hash, first.Parent)
 	}
-	return below[:min(len(below), follow.BlocksAtOnce)], nil
+	return below[:min(len(below), follow.MaxBlocks)], nil
 }

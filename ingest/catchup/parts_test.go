@@ -55,7 +55,7 @@ func TestPartsThatDoNotFollow(t *testing.T) {
 	} {
 		s, before, err := &Catchup{writer: &writer.Writer{State: c.state}}, c.appended, error(nil)
 		for _, p := range c.parts {
-			if err = s.continues(p, before); err != nil {
+			if err = s.checkContinues(p, before); err != nil {
 				break
 			}
 			before = p.End()
@@ -75,23 +75,23 @@ func TestPartsThatDoNotFollow(t *testing.T) {
 
 // Ingest ends after several attempts at a block that no endpoint proves, with an error that says what to do. Another
 // block, or another error, restarts the count.
-func TestDoubts(t *testing.T) {
-	var d doubts
-	for try := 1; try <= 2*doubtsEnough; try++ {
-		err := d.weigh(fmt.Errorf("read: %w", &rpc.UnprovenError{Block: 7, Node: "a"}), 2)
-		if writer.Hopeless(err) != (try == 2*doubtsEnough) {
+func TestUnprovenReads(t *testing.T) {
+	var d unprovenReads
+	for try := 1; try <= 2*maxUnprovenReads; try++ {
+		err := d.check(fmt.Errorf("read: %w", &rpc.UnprovenError{Block: 7, Node: "a"}), 2)
+		if writer.IsPermanent(err) != (try == 2*maxUnprovenReads) {
 			t.Fatalf("attempt %d returns %v", try, err)
 		}
 		for _, words := range []string{"block 7 ", "pruned or lost", "archive node"} {
-			if writer.Hopeless(err) && !strings.Contains(err.Error(), words) {
+			if writer.IsPermanent(err) && !strings.Contains(err.Error(), words) {
 				t.Errorf("the error lacks %q: %v", words, err)
 			}
 		}
 	}
-	if err := d.weigh(&rpc.UnprovenError{Block: 8}, 1); writer.Hopeless(err) || d.count != 1 {
+	if err := d.check(&rpc.UnprovenError{Block: 8}, 1); writer.IsPermanent(err) || d.count != 1 {
 		t.Errorf("another block is refused at once: %v", err)
 	}
-	if err := d.weigh(io.EOF, 1); err != io.EOF || d.count != 1 {
+	if err := d.check(io.EOF, 1); err != io.EOF || d.count != 1 {
 		t.Errorf("another error is returned as %v and counted", err)
 	}
 }
@@ -99,8 +99,8 @@ func TestDoubts(t *testing.T) {
 // If a late vault is too far below the window to join, the error names the setting to change.
 func TestLateVaultFarBelowTheWindow(t *testing.T) {
 	s := &Catchup{writer: &writer.Writer{Options: writer.Options{Window: 7}, State: &writer.State{}}}
-	s.writer.State.Window.Apply(chainlog.Entry{Record: writer.BlockFact(&rpc.Header{Number: 2*belowWindow + 1})})
-	if _, err := s.passed(t.Context(), nil, belowWindow); err == nil ||
+	s.writer.State.Window.Apply(chainlog.Entry{Record: writer.BlockFact(&rpc.Header{Number: 2*maxBelowWindow + 1})})
+	if _, err := s.missedBlocks(t.Context(), nil, maxBelowWindow); err == nil ||
 		!strings.Contains(err.Error(), "chain.window, which is 7") {
 		t.Errorf("far below the window: %v", err)
 	}

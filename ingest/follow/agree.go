@@ -11,9 +11,9 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// agreed returns nil if an endpoint other than from has the same block at its height, with the same logs of these
-// vaults, or if chain.agreement requires no second endpoint.
-func (f *Follower) agreed(ctx context.Context, from *rpc.Node, h *rpc.Header, vaults []common.Address,
+// checkAgreement returns nil if an endpoint other than from has the same block at its height, with the same logs of
+// these vaults, or if chain.agreement requires no second endpoint.
+func (f *Follower) checkAgreement(ctx context.Context, from *rpc.Node, h *rpc.Header, vaults []common.Address,
 	logs []*event.Record) error {
 	if f.nodes.Agreement < 2 {
 		return nil

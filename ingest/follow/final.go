@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	// finalSoon and finalLater are the pauses after the other endpoints were called for their final blocks and nothing
-	// more became final: finalSoon while the endpoint in use names a higher block than is final or fails to name any.
-	finalSoon  = time.Second
-	finalLater = 30 * time.Second
-	movedOften = 10
+	// shortFinalPause and longFinalPause are the pauses after the other endpoints were called for their final blocks and
+	// nothing more became final: shortFinalPause while the endpoint in use names a higher block than is final or fails to
+	// name any.
+	shortFinalPause = time.Second
+	longFinalPause  = 30 * time.Second
+	maxHeadMoves    = 10
 )
 
 // finality is what a session remembers of the final blocks that endpoints named.
 type finality struct {
-	asked time.Time // when the other endpoints were last called; zero if more became final by it
-	moved int       // consecutive calls for the final block during which the head moved
-	noted string    // the last logged warning
+	othersCalled time.Time // when the other endpoints were last called; zero if more became final by it
+	headMoves    int       // consecutive calls for the final block during which the head moved
+	warning      string    // the last logged warning
 }
 
 // A namedFinal is the block that an endpoint names as final.
@@ -65,15 +66,15 @@ func (f *Follower) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 		named, none = []namedFinal{{n, own}}, nil
 	}
 	if len(named) < need {
-		pause := finalLater
+		pause := longFinalPause
 		if gains || failed {
-			pause = finalSoon
+			pause = shortFinalPause
 		}
-		if !far(own) && time.Since(f.finality.asked) < pause {
+		if !far(own) && time.Since(f.finality.othersCalled) < pause {
 			return f.writer.State.Final, nil
 		}
-		f.finality.asked = time.Now()
-		others, someFailed, faults := f.finalsOfOthers(ctx, n)
+		f.finality.othersCalled = time.Now()
+		others, someFailed, faults := f.finalBlocksOfOthers(ctx, n)
 		if named, none = append(named, others...), append(none, faults...); ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
@@ -83,7 +84,7 @@ func (f *Follower) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	}
 	final, faults := f.agreedFinal(ctx, n, tip, named)
 	if final > f.writer.State.Final {
-		f.finality.asked = time.Time{}
+		f.finality.othersCalled = time.Time{}
 		f.noteFinality(nil)
 		return final, nil
 	}
@@ -97,8 +98,10 @@ func (f *Follower) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	return f.writer.State.Final, nil
 }
 
-// finalsOfOthers calls all endpoints except n. failed reports whether one of them may name a final block later.
-func (f *Follower) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []namedFinal, failed bool, faults []error) {
+// finalBlocksOfOthers calls all endpoints except n. failed reports whether one of them may name a final block later.
+func (f *Follower) finalBlocksOfOthers(
+	ctx context.Context, n *rpc.Node,
+) (named []namedFinal, failed bool, faults []error) {
 	for other, err := range f.nodes.Others(ctx, n) {
 		var tip, block *rpc.Header
 		if err == nil {
@@ -186,11 +189,11 @@ func (f *Follower) inChainOf(ctx context.Context, n *rpc.Node, c namedFinal) err
 // noteFinality shows why nothing more becomes final, and logs it once. nil means that something does, or could.
 func (f *Follower) noteFinality(why error) {
 	if errors.Is(why, rpc.ErrHeadMoved) && !errors.Is(why, rpc.ErrNamesHead) && !rpc.NamesNoFinal(why) {
-		if f.finality.moved++; f.finality.moved < movedOften {
+		if f.finality.headMoves++; f.finality.headMoves < maxHeadMoves {
 			return
 		}
 	} else {
-		f.finality.moved = 0
+		f.finality.headMoves = 0
 	}
 	warning := ""
 	switch {
@@ -212,8 +215,8 @@ func (f *Follower) noteFinality(why error) {
 			"endpoint ever names one, set chain.finality to a depth (%v)", why)
 	}
 	f.status.Note(func(st *status.Status) { st.FinalWarning = warning })
-	if warning != "" && f.finality.noted == "" {
+	if warning != "" && f.finality.warning == "" {
 		f.log.Warn("nothing more becomes final", "reason", warning)
 	}
-	f.finality.noted = warning
+	f.finality.warning = warning
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// BlocksAtOnce, logsAtOnce and bytesAtOnce bound the blocks, logs and data of one transaction.
+// MaxBlocks, maxLogs and maxBytes bound the blocks, logs and data of one transaction.
 const (
-	BlocksAtOnce = 64
-	logsAtOnce   = 20_000
-	bytesAtOnce  = 16 << 20
+	MaxBlocks = 64
+	maxLogs   = 20_000
+	maxBytes  = 16 << 20
 )
 
 type Options struct {
@@ -36,7 +36,7 @@ type Follower struct {
 	status   *status.Tracker
 	log      *slog.Logger
 	finality finality
-	branches map[place]*branchBlock // blocks of other branches, until one is committed or the log's is back
+	branches map[branchKey]*branchBlock // blocks of other branches, until one is committed or the log's is back
 }
 
 func New(o Options, w *writer.Writer, nodes *rpc.Pool, status *status.Tracker, log *slog.Logger) *Follower {
@@ -50,9 +50,9 @@ type View struct {
 	Final uint64      // the newest of its blocks that cannot change
 }
 
-// Look reads the head and the final block. If the chain does not continue the log, it follows the reorganisation,
+// ReadHead reads the head and the final block. If the chain does not continue the log, it follows the reorganisation,
 // freezes the log, or does nothing, and the view is nil.
-func (f *Follower) Look(ctx context.Context) (v *View, more bool, err error) {
+func (f *Follower) ReadHead(ctx context.Context) (v *View, more bool, err error) {
 	n, err := f.nodes.Current(ctx)
 	if err != nil {
 		return nil, false, err
@@ -97,7 +97,7 @@ func (f *Follower) Anchor(ctx context.Context, v *View) error {
 	begin := min(writer.Lowest(f.writer.State.Indexed()), v.Tip.Number)
 	h, err := v.Node.ByNumber(ctx, max(v.Final, begin-min(begin, f.writer.Window)))
 	if err == nil {
-		err = f.agreed(ctx, v.Node, h, nil, nil)
+		err = f.checkAgreement(ctx, v.Node, h, nil, nil)
 	}
 	if err != nil {
 		return err
@@ -105,9 +105,9 @@ func (f *Follower) Anchor(ctx context.Context, v *View) error {
 	return f.writer.Commit(ctx, &writer.Change{Units: [][]*event.Record{{writer.BlockFact(h)}}, Head: h, Final: v.Final})
 }
 
-// Climb appends the blocks above the head, one unit each, in one transaction; if the node fails on the way, those that
-// it returned before.
-func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
+// AppendBlocks appends the blocks above the head, one unit each, in one transaction; if the node fails on the way,
+// those that it returned before.
+func (f *Follower) AppendBlocks(ctx context.Context, v *View) (more bool, err error) {
 	if v.Tip.Number <= f.writer.State.Head.Number {
 		return false, nil
 	}
@@ -116,8 +116,8 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 	c := &writer.Change{Final: v.Final, Head: f.writer.State.Head}
 	var logs, bytes int
 	unproven := new(rpc.Header) // the last block that is not proven; block 0 for none
-	for c.Head.Number < v.Tip.Number && len(c.Units) < BlocksAtOnce && logs < logsAtOnce && bytes < bytesAtOnce {
-		h, unit, proven, err := f.unitAbove(ctx, v.Node, c.Head, v.Tip)
+	for c.Head.Number < v.Tip.Number && len(c.Units) < MaxBlocks && logs < maxLogs && bytes < maxBytes {
+		h, unit, proven, err := f.nextUnit(ctx, v.Node, c.Head, v.Tip)
 		if err != nil && (len(c.Units) == 0 || ctx.Err() != nil) {
 			return false, err
 		}
@@ -127,7 +127,7 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 			break
 		}
 		if unit == nil && len(c.Units) == 0 {
-			f.broken(v.Node, h)
+			f.noteParentMismatch(v.Node, h)
 		}
 		if unit == nil {
 			break
@@ -146,7 +146,7 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 	if f.Finality.Depth > 0 {
 		c.Final = max(c.Final, f.Finality.Below(c.Head.Number))
 	}
-	for _, address := range f.joined(c.Head.Number) {
+	for _, address := range f.vaultsAtHead(c.Head.Number) {
 		c.Covered = append(c.Covered, f.writer.Cover(*f.writer.State.CoverageOf(address), c.Head.Number, unproven.Number))
 	}
 	f.noteUnproven(unproven)
@@ -157,9 +157,9 @@ func (f *Follower) Climb(ctx context.Context, v *View) (more bool, err error) {
 	return c.Head.Number < v.Tip.Number, nil
 }
 
-// broken notes that the block above the head does not follow it: the chain is being reorganised, which the next look
-// finds, or the blocks of the endpoint do not form a chain. So another one gets its turn.
-func (f *Follower) broken(n *rpc.Node, above *rpc.Header) {
+// noteParentMismatch notes that the block above the head does not follow it: the chain is being reorganised, which the
+// next ReadHead finds, or the blocks of the endpoint do not form a chain. So another one gets its turn.
+func (f *Follower) noteParentMismatch(n *rpc.Node, above *rpc.Header) {
 	f.status.Note(func(st *status.Status) {
 		st.Reason = fmt.Sprintf("block %d at %s has the parent %s, but block %d is %s in the log",
 			above.Number, n.Name, above.Parent, above.Number-1, f.writer.State.Head.Hash)
@@ -175,8 +175,8 @@ func (f *Follower) accepted(head *rpc.Header) {
 	}
 }
 
-// unitAbove makes the unit of the next block; nil if the block does not follow the one below.
-func (f *Follower) unitAbove(
+// nextUnit makes the unit of the next block; nil if the block does not follow the one below.
+func (f *Follower) nextUnit(
 	ctx context.Context, n *rpc.Node, below, tip *rpc.Header,
 ) (h *rpc.Header, unit []*event.Record, proven bool, err error) {
 	ctx, span := telemetry.Child(ctx, telemetry.Internal, "read block")
@@ -191,7 +191,7 @@ func (f *Follower) unitAbove(
 	if h.Parent != below.Hash {
 		return h, nil, false, nil
 	}
-	unit, proven, err = f.unitOf(ctx, n, h, f.joined(h.Number))
+	unit, proven, err = f.unitOf(ctx, n, h, f.vaultsAtHead(h.Number))
 	return h, unit, proven, err
 }
 
@@ -220,15 +220,15 @@ func (f *Follower) Facts(
 		}
 		facts = writer.LogFacts(f.writer.State.Mapped.Belonging(vaults, logs)...)
 	}
-	if err := f.agreed(ctx, from, h, vaults, facts); err != nil {
+	if err := f.checkAgreement(ctx, from, h, vaults, facts); err != nil {
 		return nil, false, err
 	}
 	samples, err := f.samplesOf(ctx, n, h, vaults)
 	return append(facts, samples...), proven, err
 }
 
-// joined returns the vaults that are covered up to the head and start at a block or below it.
-func (f *Follower) joined(number uint64) (addresses []common.Address) {
+// vaultsAtHead returns the vaults that are covered up to the head and start at a block or below it.
+func (f *Follower) vaultsAtHead(number uint64) (addresses []common.Address) {
 	for _, v := range f.writer.State.Indexed() {
 		if v.To >= f.writer.State.Head.Number && v.Start <= number {
 			addresses = append(addresses, v.Address)

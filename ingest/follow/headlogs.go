@@ -39,7 +39,7 @@ func (f *Follower) logsOfBlock(
 		return logs, n, h.Sealed, err
 	}
 	var faults []error
-	for from, err := range f.nodes.AndOthers(ctx, n) {
+	for from, err := range f.nodes.StartingWith(ctx, n) {
 		if err == nil {
 			logs, proven, err = from.OneBlock(ctx, h, addresses, level)
 		}

@@ -38,12 +38,12 @@ func (f *Follower) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header
 // reorganiseIfAgreed reorganises, unless another endpoint that is not behind still has the log's block at the height of
 // the head. Then another endpoint gets its turn, so that a single endpoint on a fork is not used for long.
 func (f *Follower) reorganiseIfAgreed(ctx context.Context, n *rpc.Node, other *rpc.Header) (more bool, err error) {
-	if keeper := f.nodes.Keeper(ctx, n, f.writer.State.Head); keeper != nil {
-		f.status.Metrics.Disagreements.WithLabelValues(keeper.Name).Inc()
+	if holder := f.nodes.OtherWithBlock(ctx, n, f.writer.State.Head); holder != nil {
+		f.status.Metrics.Disagreements.WithLabelValues(holder.Name).Inc()
 		f.status.Note(func(st *status.Status) {
 			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a "+
 				"reorganisation is followed once they agree",
-				n.Name, keeper.Name, other.Number, n.Name, other.Hash, keeper.Name, f.writer.State.Head.Hash)
+				n.Name, holder.Name, other.Number, n.Name, other.Hash, holder.Name, f.writer.State.Head.Hash)
 		})
 		f.nodes.Next()
 		return false, nil
@@ -71,15 +71,15 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	}
 	ancestor := branch[0].Number - 1
 	var unit []*event.Record
-	covered, unproven := f.cutBack(ancestor), new(rpc.Header)
+	covered, unproven := f.truncatedCoverage(ancestor), new(rpc.Header)
 	for _, lost := range f.writer.State.Window.Above(ancestor) {
 		unit = append(unit, writer.Retraction(lost))
 	}
 	for _, h := range branch {
 		b := f.branchBlock(h)
 		if b.unit == nil {
-			if b.unit, b.proven, err = f.unitOf(ctx, n, h, f.joined(h.Number)); err != nil {
-				delete(f.branches, place{h.Number, h.Hash}) // its header may be why: it is read again
+			if b.unit, b.proven, err = f.unitOf(ctx, n, h, f.vaultsAtHead(h.Number)); err != nil {
+				delete(f.branches, branchKey{h.Number, h.Hash}) // its header may be why: it is read again
 				return err
 			}
 		}
@@ -88,7 +88,7 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 			unproven = h
 		}
 	}
-	for _, address := range f.joined(tip.Number) {
+	for _, address := range f.vaultsAtHead(tip.Number) {
 		have := *f.writer.State.CoverageOf(address)
 		have.To = ancestor
 		covered = append(covered, f.writer.Cover(have, tip.Number, unproven.Number))
@@ -105,9 +105,9 @@ func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	return nil
 }
 
-// place is the place of a block in a branch. A header that is not sealed may name any block as its parent, even one
+// branchKey is the place of a block in a branch. A header that is not sealed may name any block as its parent, even one
 // that it is an ancestor of: by place, such a block is another one.
-type place struct {
+type branchKey struct {
 	number uint64
 	hash   common.Hash
 }
@@ -123,12 +123,12 @@ type branchBlock struct {
 // branchBlock returns what is known of a block, which it keeps for the next attempt. If many more than a window of
 // blocks are kept, they are of branches that the nodes have left.
 func (f *Follower) branchBlock(h *rpc.Header) *branchBlock {
-	at := place{h.Number, h.Hash}
+	at := branchKey{h.Number, h.Hash}
 	if b := f.branches[at]; b != nil {
 		return b
 	}
 	if f.branches == nil || uint64(len(f.branches)) > 2*f.writer.Window {
-		f.branches = map[place]*branchBlock{}
+		f.branches = map[branchKey]*branchBlock{}
 	}
 	b := &branchBlock{header: h}
 	f.branches[at] = b
@@ -138,12 +138,12 @@ func (f *Follower) branchBlock(h *rpc.Header) *branchBlock {
 // parent returns the header of the parent of a block. If there is no such block, the header that names it may be wrong,
 // unless it is sealed, so that one is read again.
 func (f *Follower) parent(ctx context.Context, n *rpc.Node, h *rpc.Header) (*rpc.Header, error) {
-	if b := f.branches[place{h.Number - 1, h.Parent}]; b != nil {
+	if b := f.branches[branchKey{h.Number - 1, h.Parent}]; b != nil {
 		return b.header, nil
 	}
 	below, err := n.ByHash(ctx, h.Parent, h.Number-1)
 	if errors.Is(err, rpc.ErrNoBlock) {
-		delete(f.branches, place{h.Number, h.Hash})
+		delete(f.branches, branchKey{h.Number, h.Hash})
 	}
 	if err != nil {
 		return nil, err
@@ -151,10 +151,10 @@ func (f *Follower) parent(ctx context.Context, n *rpc.Node, h *rpc.Header) (*rpc
 	return f.branchBlock(below).header, nil
 }
 
-// cutBack returns the coverage of the vaults whose logs a reorganisation retracts but does not read again, because they
-// were removed or are late: it ends at the ancestor.
-func (f *Follower) cutBack(ancestor uint64) (cut []writer.Coverage) {
-	joined := f.joined(f.writer.State.Head.Number)
+// truncatedCoverage returns the coverage of the vaults whose logs a reorganisation retracts but does not read again,
+// because they were removed or are late: it ends at the ancestor.
+func (f *Follower) truncatedCoverage(ancestor uint64) (cut []writer.Coverage) {
+	joined := f.vaultsAtHead(f.writer.State.Head.Number)
 	for _, have := range f.writer.State.Covered {
 		if have.To > ancestor && !slices.Contains(joined, have.Address) {
 			have.To = max(have.Start-1, ancestor)

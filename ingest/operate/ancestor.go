@@ -88,10 +88,10 @@ type LostReferral struct {
 	Seq         uint64 `json:"seq"` // seq of the log record
 }
 
-// gone returns those of the published referrals that are not in the node's chain. A transaction that was mined again
-// has the same logs in the same order, usually at other indexes. So its referrals are counted by vault, partner and
-// type, and if the chain has fewer of them, the last ones are gone.
-func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaults, vaults []common.Address,
+// lostReferrals returns those of the published referrals that are not in the node's chain. A transaction that was mined
+// again has the same logs in the same order, usually at other indexes. So its referrals are counted by vault, partner
+// and type, and if the chain has fewer of them, the last ones are gone.
+func lostReferrals(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaults, vaults []common.Address,
 	published []*event.Record) ([]LostReferral, error) {
 	published = slices.Clone(published)
 	slices.SortFunc(published, func(a, b *event.Record) int {

@@ -14,10 +14,10 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-type index map[uint64]*held
+type index map[uint64]*loggedBlock
 
-// held is a block that has logs in the log.
-type held struct {
+// loggedBlock is a block that has logs in the log.
+type loggedBlock struct {
 	number uint64
 	hash   common.Hash // from the newest record
 	logs   []digest
@@ -78,7 +78,7 @@ func (x index) apply(e chainlog.Entry) {
 		return
 	}
 	if have == nil {
-		have = &held{number: number}
+		have = &loggedBlock{number: number}
 		x[number] = have
 	}
 	have.hash, have.logs = common.Hash(l.GetBlockHash()), append(have.logs, d)

@@ -45,19 +45,19 @@ type Estimate struct {
 
 // History is what a backfill into a new log reads, and how.
 type History struct {
-	ChainID   uint64
-	Nodes     *rpc.Pool
-	Reader    *rpc.Reader // of all vaults
-	FromBlock uint64      // the lowest start block
-	Vaults    int
-	PerBlock  float64 // NAV samples
-	Window    uint64
-	Proof     proof.Level
-	Finality  rpc.Finality
-	Poll      time.Duration // between two calls for the head
-	InFlight  int           // ranges
-	PerSecond float64       // calls that the first endpoint allows; 0 for any number
-	LookAgain time.Duration
+	ChainID      uint64
+	Nodes        *rpc.Pool
+	Reader       *rpc.Reader // of all vaults
+	FromBlock    uint64      // the lowest start block
+	Vaults       int
+	PerBlock     float64 // NAV samples
+	Window       uint64
+	Proof        proof.Level
+	Finality     rpc.Finality
+	Poll         time.Duration // between two calls for the head
+	InFlight     int           // ranges
+	PerSecond    float64       // calls that the first endpoint allows; 0 for any number
+	HeadInterval time.Duration
 }
 
 // Estimate samples this number of ranges of the chain, 1 or more, and returns the cost of a backfill. It must be the
@@ -153,18 +153,18 @@ func (m *estimator) backfill(recordFrom uint64) {
 	if e.CompareFrom > e.FromBlock {
 		far = 1
 	}
-	commits := far + max(ranges/rpc.PartsAtOnce, bytes/rpc.CommitBytes)
+	commits := far + max(ranges/rpc.MaxParts, bytes/rpc.CommitBytes)
 	if e.DatesLogs != nil && *e.DatesLogs {
 		dated = 0
 	}
-	seconds = seconds/float64(m.InFlight) + m.latency*(commits+2*unfinal+(headers+dated)/rpc.HeadersAtOnce)
+	seconds = seconds/float64(m.InFlight) + m.latency*(commits+2*unfinal+(headers+dated)/rpc.MaxBatchHeaders)
 	samples := m.PerBlock * float64(max(e.HeadBlock, e.FromBlock)-e.FromBlock)
 	calls := ranges + headers + dated + commits + 2*unfinal + 2*samples
 	if limit := m.PerSecond; limit > 0 {
 		seconds = max(seconds, calls/limit)
 	}
 	e.Seconds = math.Ceil(seconds)
-	looks := 3 + math.Floor(seconds/m.LookAgain.Seconds())
+	looks := 3 + math.Floor(seconds/m.HeadInterval.Seconds())
 	vouches := far // one header and the logs of its block
 	if m.Proof == proof.None {
 		vouches = 0

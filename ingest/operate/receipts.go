@@ -54,7 +54,7 @@ type ReceiptsReport struct {
 	// Unprovable blocks are no evidence against the log, Wrong ones are.
 	Unprovable int       `json:"unprovable"`
 	Wrong      int       `json:"wrong"`
-	Findings   []Finding `json:"findings,omitempty"` // both kinds, the first mostFindings
+	Findings   []Finding `json:"findings,omitempty"` // both kinds, the first maxFindings
 	// Misled are endpoints that returned wrong receipts although another endpoint returned the chain's.
 	Misled []string               `json:"misled,omitempty"`
 	Calls  []registry.MethodCalls `json:"calls"`
@@ -74,8 +74,8 @@ func (f *Finding) Error() string {
 	return fmt.Sprintf("block %d (%s) at %s: %s", f.Block, f.Hash, f.Endpoint, f.Why)
 }
 
-// mostFindings is how many findings a report lists; all are counted.
-const mostFindings = 100
+// maxFindings is how many findings a report lists; all are counted.
+const maxFindings = 100
 
 // Err returns nil unless a block is wrong.
 func (r *ReceiptsReport) Err() error {
@@ -164,9 +164,9 @@ func (p *Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsRepor
 		return nil, err
 	}
 	chosen := slices.DeleteFunc(slices.Clone(blocks),
-		func(*held) bool { return o.Sample > 1 && rand.Uint64N(o.Sample) != 0 })
+		func(*loggedBlock) bool { return o.Sample > 1 && rand.Uint64N(o.Sample) != 0 })
 	if len(chosen) == 0 && len(blocks) > 0 {
-		chosen = []*held{blocks[rand.IntN(len(blocks))]}
+		chosen = []*loggedBlock{blocks[rand.IntN(len(blocks))]}
 	}
 	p.report.Blocks, p.report.Chosen = len(blocks), len(chosen)
 	if err := p.all(ctx, chosen, o.Headers); err != nil {
@@ -178,7 +178,7 @@ func (p *Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsRepor
 	return p.report, nil
 }
 
-func (p *Receipts) read(ctx context.Context) ([]*held, error) {
+func (p *Receipts) read(ctx context.Context) ([]*loggedBlock, error) {
 	cursor := p.Cursor
 	x, err := p.index(ctx, func(e chainlog.Entry) bool {
 		p.progress.Report(readingLog, min(e.GetSeq(), cursor.GetSeq()), cursor.GetSeq())
@@ -187,10 +187,10 @@ func (p *Receipts) read(ctx context.Context) ([]*held, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.SortedFunc(maps.Values(x), func(a, b *held) int { return cmp.Compare(b.number, a.number) }), nil
+	return slices.SortedFunc(maps.Values(x), func(a, b *loggedBlock) int { return cmp.Compare(b.number, a.number) }), nil
 }
 
-func (p *Receipts) all(ctx context.Context, chosen []*held, headers bool) error {
+func (p *Receipts) all(ctx context.Context, chosen []*loggedBlock, headers bool) error {
 	work, each := errgroup.WithContext(ctx)
 	work.SetLimit(p.InFlight)
 	for _, b := range chosen {
@@ -208,8 +208,8 @@ func (p *Receipts) all(ctx context.Context, chosen []*held, headers bool) error 
 	return nil
 }
 
-// fromAny calls ask with an endpoint and, after an error, with the others, a few times each.
-func (p *Receipts) fromAny(ctx context.Context, ask func(*rpc.Node) error) error {
+// withAnyNode calls ask with an endpoint and, after an error, with the others, a few times each.
+func (p *Receipts) withAnyNode(ctx context.Context, ask func(*rpc.Node) error) error {
 	const each = 3
 	var wait rpc.Backoff
 	for try := 1; ; try++ {
@@ -229,10 +229,10 @@ func (p *Receipts) fromAny(ctx context.Context, ask func(*rpc.Node) error) error
 
 // block proves one block. It is wrong if an endpoint contradicts it and no other one proves it. While one that might
 // prove it fails, it is proven again later.
-func (p *Receipts) block(ctx context.Context, b *held, confirm bool) error {
+func (p *Receipts) block(ctx context.Context, b *loggedBlock, confirm bool) error {
 	var wrong *Finding // while an endpoint that failed may prove the block
-	err := p.fromAny(ctx, func(n *rpc.Node) error {
-		err := p.judge(ctx, n, b)
+	err := p.withAnyNode(ctx, func(n *rpc.Node) error {
+		err := p.proveBlock(ctx, n, b)
 		var found *Finding
 		if err != nil && !errors.As(err, &found) {
 			return err
@@ -241,12 +241,13 @@ func (p *Receipts) block(ctx context.Context, b *held, confirm bool) error {
 		if found == nil && confirm {
 			found, confirmed = p.confirm(ctx, n, b)
 		} else if found != nil { // if another endpoint proves the block, its hash rests only on that one
-			by, findings, open := p.byOthers(ctx, n, err, func(other *rpc.Node) error { return p.judge(ctx, other, b) })
+			by, findings, open := p.proveAtOthers(ctx, n, err,
+				func(other *rpc.Node) error { return p.proveBlock(ctx, other, b) })
 			if ctx.Err() != nil {
 				return ctx.Err() // a verdict needs all endpoints
 			}
-			if found = verdict(findings); by != nil {
-				p.mislead(findings)
+			if found = worstFinding(findings); by != nil {
+				p.noteRefuted(findings)
 				found = nil
 			} else if open && found.Wrong {
 				wrong = found
@@ -263,10 +264,10 @@ func (p *Receipts) block(ctx context.Context, b *held, confirm bool) error {
 	return err
 }
 
-// byOthers calls the other endpoints about a block that n does not prove, until one proves it, by. findings are the
-// verdicts against the block, that of n included if it is one. open reports whether an endpoint may prove the block
+// proveAtOthers calls the other endpoints about a block that n does not prove, until one proves it, by. findings are
+// the verdicts against the block, that of n included if it is one. open reports whether an endpoint may prove the block
 // later.
-func (l Log) byOthers(
+func (l Log) proveAtOthers(
 	ctx context.Context, n *rpc.Node, err error, prove func(*rpc.Node) error,
 ) (by *rpc.Node, findings []*Finding, open bool) {
 	judged := func(err error) {
@@ -289,14 +290,14 @@ func (l Log) byOthers(
 	return nil, findings, len(findings) < l.Nodes.Serving()
 }
 
-// verdict returns the first finding against the log, even if others cannot prove anything, or else the first one.
-func verdict(findings []*Finding) *Finding {
+// worstFinding returns the first finding against the log, even if others cannot prove anything, or else the first one.
+func worstFinding(findings []*Finding) *Finding {
 	against := slices.IndexFunc(findings, func(f *Finding) bool { return f.Wrong })
 	return findings[max(0, against)]
 }
 
-// mislead notes the endpoints whose findings against the log another endpoint refutes.
-func (p *Receipts) mislead(findings []*Finding) {
+// noteRefuted notes the endpoints whose findings against the log another endpoint refutes.
+func (p *Receipts) noteRefuted(findings []*Finding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range findings {
@@ -307,7 +308,7 @@ func (p *Receipts) mislead(findings []*Finding) {
 }
 
 // confirm compares the hash of a block that n proved with that of another endpoint. confirmed is false if none has it.
-func (p *Receipts) confirm(ctx context.Context, n *rpc.Node, b *held) (found *Finding, confirmed bool) {
+func (p *Receipts) confirm(ctx context.Context, n *rpc.Node, b *loggedBlock) (found *Finding, confirmed bool) {
 	for other, err := range p.Nodes.Others(ctx, n) {
 		if err != nil {
 			continue
@@ -324,7 +325,7 @@ func (p *Receipts) confirm(ctx context.Context, n *rpc.Node, b *held) (found *Fi
 	return nil, false
 }
 
-func (p *Receipts) note(b *held, found *Finding, confirmed bool) {
+func (p *Receipts) note(b *loggedBlock, found *Finding, confirmed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done++
@@ -347,14 +348,14 @@ func (p *Receipts) note(b *held, found *Finding, confirmed bool) {
 }
 
 func (p *Receipts) add(f *Finding) {
-	if len(p.report.Findings) < mostFindings {
+	if len(p.report.Findings) < maxFindings {
 		p.report.Findings = append(p.report.Findings, *f)
 	}
 }
 
-// judge proves a block by one endpoint. The hash is the log's, so an endpoint that has no such block, or another one of
-// this hash, contradicts the log.
-func (p *Receipts) judge(ctx context.Context, n *rpc.Node, b *held) error {
+// proveBlock proves a block by one endpoint. The hash is the log's, so an endpoint that has no such block, or another
+// one of this hash, contradicts the log.
+func (p *Receipts) proveBlock(ctx context.Context, n *rpc.Node, b *loggedBlock) error {
 	err := p.prove(ctx, n, b.number, b.hash, p.covering(b.number), b.logs)
 	var wrong *chainproof.WrongError
 	switch {
@@ -366,8 +367,8 @@ func (p *Receipts) judge(ctx context.Context, n *rpc.Node, b *held) error {
 	return err
 }
 
-// callsOfReceipts is the number of calls that prove makes.
-const callsOfReceipts = 2
+// callsPerProof is the number of calls that prove makes.
+const callsPerProof = 2
 
 // prove proves by one endpoint that logs are those of these vaults in the block with this hash. It returns a *Finding
 // if they are not, or if the endpoint cannot prove it, as for a log that no receipts root covers.
@@ -397,7 +398,7 @@ func (l Log) prove(ctx context.Context, n *rpc.Node, number uint64, hash common.
 	for _, a := range l.Mapped.Contracts(vaults) {
 		contracts[a] = true
 	}
-	if why := differs(ours, l.Mapped.Belonging(vaults, block.Logs(contracts))); why != "" {
+	if why := describeDifference(ours, l.Mapped.Belonging(vaults, block.Logs(contracts))); why != "" {
 		return &Finding{number, hash.Hex(), n.Name, true, why}
 	}
 	return err
@@ -412,8 +413,8 @@ func (p *Receipts) covering(number uint64) (vaults []common.Address) {
 	return vaults
 }
 
-// differs describes how the log differs from the chain in a block; empty if it does not.
-func differs(ours []digest, chain []*event.Log) string {
+// describeDifference describes how the log differs from the chain in a block; empty if it does not.
+func describeDifference(ours []digest, chain []*event.Log) string {
 	slices.SortFunc(ours, func(a, b digest) int { return cmp.Compare(a.index, b.index) })
 	for i := range max(len(ours), len(chain)) {
 		switch {
@@ -431,9 +432,9 @@ func differs(ours []digest, chain []*event.Log) string {
 
 // chain follows the parent hashes from the chain's final block down to the lowest chosen block, and confirms the chosen
 // blocks, which are highest first.
-func (p *Receipts) chain(ctx context.Context, chosen []*held) error {
+func (p *Receipts) chain(ctx context.Context, chosen []*loggedBlock) error {
 	var anchor *rpc.Header
-	err := p.fromAny(ctx, func(n *rpc.Node) error {
+	err := p.withAnyNode(ctx, func(n *rpc.Node) error {
 		tip, err := n.Latest(ctx)
 		if err != nil {
 			return err
@@ -451,8 +452,8 @@ func (p *Receipts) chain(ctx context.Context, chosen []*held) error {
 	hash, number, lowest := anchor.Hash, anchor.Number, chosen[len(chosen)-1].number
 	for left := chosen; ; {
 		p.progress.Report("headers: blocks below the final one", anchor.Number-number, anchor.Number-lowest)
-		first := max(lowest, number-min(number, rpc.HeadersAtOnce-1))
-		err := p.fromAny(ctx, func(n *rpc.Node) error {
+		first := max(lowest, number-min(number, rpc.MaxBatchHeaders-1))
+		err := p.withAnyNode(ctx, func(n *rpc.Node) error {
 			headers, err := n.Headers(ctx, first, number)
 			if err != nil {
 				return err
@@ -462,7 +463,7 @@ func (p *Receipts) chain(ctx context.Context, chosen []*held) error {
 					hash)
 			}
 			for _, h := range headers {
-				if err := sealed(n, h); err != nil {
+				if err := checkSealed(n, h); err != nil {
 					return err
 				}
 			}
@@ -485,15 +486,15 @@ func (p *Receipts) chain(ctx context.Context, chosen []*held) error {
 	}
 }
 
-// sealed returns a *Finding for a header whose fields do not hash to its hash: it proves nothing.
-func sealed(n *rpc.Node, h *rpc.Header) error {
+// checkSealed returns a *Finding for a header whose fields do not hash to its hash: it proves nothing.
+func checkSealed(n *rpc.Node, h *rpc.Header) error {
 	if h.Sealed {
 		return nil
 	}
 	return &Finding{h.Number, h.Hash.Hex(), n.Name, false, "the fields of its header do not hash to its hash"}
 }
 
-func (p *Receipts) compare(n *rpc.Node, b *held, hash common.Hash) {
+func (p *Receipts) compare(n *rpc.Node, b *loggedBlock, hash common.Hash) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

@@ -116,9 +116,9 @@ func (r Resume) plan(ctx context.Context, n *rpc.Node, progress backup.Progress)
 			"sync, or correct chain.rpc", n.Name, tip.Number, r.Writer.State.Head.Number)
 	}
 	if h, err := n.ByNumber(ctx, r.Writer.State.Head.Number); err == nil && h.Hash != r.Writer.State.Head.Hash {
-		if keeper := r.Nodes.Keeper(ctx, n, r.Writer.State.Head); keeper != nil {
+		if holder := r.Nodes.OtherWithBlock(ctx, n, r.Writer.State.Head); holder != nil {
 			return nil, nil, rpc.Refuse("block %d of %s differs from the log, but that of %s does not: "+
-				"remove the wrong one from chain.rpc", r.Writer.State.Head.Number, n.Name, keeper.Name)
+				"remove the wrong one from chain.rpc", r.Writer.State.Head.Number, n.Name, holder.Name)
 		}
 	}
 	ancestor, err := ancestorOf(ctx, r.Writer.Log, n)
@@ -148,7 +148,7 @@ func (r Resume) plan(ctx context.Context, n *rpc.Node, progress backup.Progress)
 	for _, v := range r.Writer.State.Covered {
 		vaults = append(vaults, v.Address)
 	}
-	plan.Referrals, err = gone(ctx, n, r.Writer.ChainID, r.Writer.State.Mapped, vaults, published)
+	plan.Referrals, err = lostReferrals(ctx, n, r.Writer.ChainID, r.Writer.State.Mapped, vaults, published)
 	return plan, ancestor, err
 }
 

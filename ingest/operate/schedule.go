@@ -58,9 +58,9 @@ func NewSchedule(
 ) *Schedule {
 	p := &Schedule{
 		Log: l, every: every, status: status, log: log, advanced: advanced,
-		atOnce: uint64(min(rpc.HeadersAtOnce, math.Ceil(perSecond))), proven: map[common.Address]uint64{},
+		atOnce: uint64(min(rpc.MaxBatchHeaders, math.Ceil(perSecond))), proven: map[common.Address]uint64{},
 	}
-	p.pace = rate.NewLimiter(rate.Limit(perSecond), int(max(p.atOnce, callsOfReceipts)))
+	p.pace = rate.NewLimiter(rate.Limit(perSecond), int(max(p.atOnce, callsPerProof)))
 	return p
 }
 
@@ -68,7 +68,7 @@ func NewSchedule(
 func (p *Schedule) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next := time.Now().Add(p.every)
-		err := p.Once(ctx)
+		err := p.RunOnce(ctx)
 		var found *Finding
 		switch {
 		case ctx.Err() != nil:
@@ -96,25 +96,25 @@ func (p *Schedule) warn(why string) {
 // receiptsRun is one run over what was committed when it began.
 type receiptsRun struct {
 	*Schedule
-	left []unproven // proven moves, and to is where the run ends
-	held index      // nil before the log is read
-	node *rpc.Node  // proved a block that the endpoint before it could not prove; nil for the endpoint in use
-	last *rpc.Header
+	remaining []unproven // proven moves, and to is where the run ends
+	logged    index      // nil before the log is read
+	node      *rpc.Node  // proved a block that the endpoint before it could not prove; nil for the endpoint in use
+	last      *rpc.Header
 	// In so many attempts, endpoints did not prove block open, while another one only failed.
-	open     uint64
-	attempts int
+	openBlock uint64
+	attempts  int
 }
 
-// attemptsEnough is the number of attempts in which an endpoint may fail before the verdict of the others about a block
+// maxAttempts is the number of attempts in which an endpoint may fail before the verdict of the others about a block
 // counts: about half a minute.
-const attemptsEnough = 8
+const maxAttempts = 8
 
-// failuresEnough is how many attempts in a row fail before the status reports it.
-const failuresEnough = 3
+// warnAfterFailures is how many attempts in a row fail before the status reports it.
+const warnAfterFailures = 3
 
-// Once makes one run. It retries after errors of nodes, and returns an error if the log is disproven or a block cannot
-// be proven.
-func (p *Schedule) Once(ctx context.Context) error {
+// RunOnce makes one run. It retries after errors of nodes, and returns an error if the log is disproven or a block
+// cannot be proven.
+func (p *Schedule) RunOnce(ctx context.Context) error {
 	r, failed := p.begin(), 0
 	warned := true // perhaps by an earlier run, about the first block of this one
 	for wait := new(rpc.Backoff); ctx.Err() == nil; {
@@ -135,7 +135,7 @@ func (p *Schedule) Once(ctx context.Context) error {
 			failed, warned = 0, false
 		case ctx.Err() == nil:
 			p.log.Warn("proof by receipts failed, retrying", "error", err)
-			if failed++; failed >= failuresEnough {
+			if failed++; failed >= warnAfterFailures {
 				p.warn("the proof by receipts waits: " + err.Error())
 				warned = true
 			}
@@ -162,10 +162,10 @@ func (p *Schedule) begin() *receiptsRun {
 	r := &receiptsRun{Schedule: p}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range p.known() {
+	for _, c := range p.coverage() {
 		u := unproven{c.Address, c.ProvenTo(), min(c.Unproven, p.final)}
 		if !c.Removed && c.Proven < c.Unproven && u.proven < u.to {
-			r.left = append(r.left, u)
+			r.remaining = append(r.remaining, u)
 		}
 	}
 	return r
@@ -174,10 +174,10 @@ func (p *Schedule) begin() *receiptsRun {
 // next returns the vaults that are furthest behind, and the blocks to prove for them before they meet the next vault.
 func (r *receiptsRun) next() (vaults []common.Address, from, to uint64) {
 	from, to = math.MaxUint64, math.MaxUint64
-	for _, u := range r.left {
+	for _, u := range r.remaining {
 		from = min(from, u.proven+1)
 	}
-	for _, u := range r.left {
+	for _, u := range r.remaining {
 		if u.proven+1 == from {
 			vaults, to = append(vaults, u.vault), min(to, u.to)
 		} else {
@@ -189,11 +189,11 @@ func (r *receiptsRun) next() (vaults []common.Address, from, to uint64) {
 
 // step proves a few blocks from `from`. If an endpoint fails to prove a block, the others are called for it, and one
 // that proves it is right. Otherwise the block is disproven, or cannot be proven, only once every endpoint reports
-// this, or the others have failed in attemptsEnough attempts.
+// this, or the others have failed in maxAttempts attempts.
 func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, to uint64) error {
-	if r.held == nil {
+	if r.logged == nil {
 		var err error
-		if r.held, err = r.index(ctx, r.compares); err != nil {
+		if r.logged, err = r.index(ctx, r.compares); err != nil {
 			return err
 		}
 	}
@@ -208,7 +208,7 @@ func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, t
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	by, findings, open := r.byOthers(ctx, n, err, func(other *rpc.Node) error {
+	by, findings, open := r.proveAtOthers(ctx, n, err, func(other *rpc.Node) error {
 		r.last = nil
 		_, err := r.blocks(ctx, other, vaults, at, at)
 		return err
@@ -222,14 +222,14 @@ func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, t
 	case len(findings) == 0 || ctx.Err() != nil:
 		return err
 	}
-	if r.open != at {
-		r.open, r.attempts = at, 0
+	if r.openBlock != at {
+		r.openBlock, r.attempts = at, 0
 	}
-	if r.attempts++; open && r.attempts < attemptsEnough {
+	if r.attempts++; open && r.attempts < maxAttempts {
 		// %v: no verdict yet
-		return fmt.Errorf("an endpoint fails that may prove block %d; of another one: %v", at, verdict(findings))
+		return fmt.Errorf("an endpoint fails that may prove block %d; of another one: %v", at, worstFinding(findings))
 	}
-	return verdict(findings)
+	return worstFinding(findings)
 }
 
 // blocks proves consecutive blocks at one endpoint. After an error, at is the block that is not proven.
@@ -258,11 +258,11 @@ func (r *receiptsRun) blocks(
 }
 
 func (r *receiptsRun) block(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) error {
-	if err := cmp.Or(sealed(n, h), n.HasBloom(h)); err != nil {
+	if err := cmp.Or(checkSealed(n, h), n.HasBloom(h)); err != nil {
 		return err
 	}
 	var ours []digest
-	if have := r.held[h.Number]; have != nil {
+	if have := r.logged[h.Number]; have != nil {
 		if have.hash != h.Hash {
 			return &Finding{h.Number, h.Hash.Hex(), n.Name, true, fmt.Sprintf("the log has it with the hash %s", have.hash)}
 		}
@@ -276,7 +276,7 @@ func (r *receiptsRun) block(ctx context.Context, n *rpc.Node, h *rpc.Header, vau
 	if len(ours) == 0 && !proof.MayHold(&h.Bloom, contracts) {
 		return nil
 	}
-	if err := r.pace.WaitN(ctx, callsOfReceipts); err != nil {
+	if err := r.pace.WaitN(ctx, callsPerProof); err != nil {
 		return err
 	}
 	return r.prove(ctx, n, h.Number, h.Hash, vaults, ours)
@@ -287,14 +287,14 @@ func (r *receiptsRun) advance(vaults []common.Address, number uint64) {
 	for _, address := range vaults {
 		r.proven[address] = number
 	}
-	known := r.known()
+	known := r.coverage()
 	r.mu.Unlock()
-	for i := range r.left {
-		if slices.Contains(vaults, r.left[i].vault) {
-			r.left[i].proven = number
+	for i := range r.remaining {
+		if slices.Contains(vaults, r.remaining[i].vault) {
+			r.remaining[i].proven = number
 		}
 	}
-	r.left = slices.DeleteFunc(r.left, func(u unproven) bool { return u.proven >= u.to })
+	r.remaining = slices.DeleteFunc(r.remaining, func(u unproven) bool { return u.proven >= u.to })
 	r.advanced(known)
 }
 
@@ -304,7 +304,7 @@ func (r *receiptsRun) compares(e chainlog.Entry) bool {
 		return false
 	}
 	vault, number := mapping.VaultOf(l), l.GetBlockNumber()
-	return slices.ContainsFunc(r.left,
+	return slices.ContainsFunc(r.remaining,
 		func(u unproven) bool { return u.vault == vault && u.proven < number && number <= u.to })
 }
 
@@ -322,8 +322,8 @@ func (p *Schedule) Committed(s *writer.State) {
 	p.ended = p.ended && p.unsaved()
 }
 
-// known returns the coverage of the vaults with the progress of the schedule.
-func (p *Schedule) known() []writer.Coverage {
+// coverage returns the coverage of the vaults with the progress of the schedule.
+func (p *Schedule) coverage() []writer.Coverage {
 	known := slices.Clone(p.covered)
 	for i := range known {
 		known[i].Prove(p.proven[known[i].Address])
@@ -333,7 +333,7 @@ func (p *Schedule) known() []writer.Coverage {
 
 // unsaved reports whether the newest cursor lacks progress.
 func (p *Schedule) unsaved() bool {
-	for i, c := range p.known() {
+	for i, c := range p.coverage() {
 		if !c.Removed && c.Proven > p.covered[i].Proven {
 			return true
 		}
@@ -341,8 +341,8 @@ func (p *Schedule) unsaved() bool {
 	return false
 }
 
-// Saves reports whether a run has ended whose progress is worth a commit that contains only the cursor.
-func (p *Schedule) Saves() bool {
+// HasUnsavedRun reports whether a run has ended whose progress is worth a commit that contains only the cursor.
+func (p *Schedule) HasUnsavedRun() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ended && p.unsaved()

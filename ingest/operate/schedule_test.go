@@ -84,18 +84,18 @@ func TestProgressIsSaved(t *testing.T) {
 	frozen := stateOf(70, 20)
 	frozen.Frozen = "a deep one"
 	p.Committed(frozen)
-	if err := p.Once(t.Context()); err != nil || p.Proven(vaults[0]) != 0 || p.Saves() {
+	if err := p.RunOnce(t.Context()); err != nil || p.Proven(vaults[0]) != 0 || p.HasUnsavedRun() {
 		t.Errorf("a run on a frozen log proves blocks up to %d, %v", p.Proven(vaults[0]), err)
 	}
 	p.Committed(stateOf(70, 20))
 	p.proven[vaults[0]] = 70 // as a run would
-	if p.ended = false; p.Saves() {
+	if p.ended = false; p.HasUnsavedRun() {
 		t.Error("the progress of an unfinished run causes a commit")
 	}
-	if err := p.Once(t.Context()); err != nil || !p.Saves() {
+	if err := p.RunOnce(t.Context()); err != nil || !p.HasUnsavedRun() {
 		t.Errorf("the progress of a finished run causes no commit, %v", err)
 	}
-	if p.Committed(stateOf(70, 70)); p.Saves() {
+	if p.Committed(stateOf(70, 70)); p.HasUnsavedRun() {
 		t.Error("the progress causes a second commit")
 	}
 }

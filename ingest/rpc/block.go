@@ -17,15 +17,15 @@ import (
 
 // UnprovenError means that the logs that a node returned cannot be all logs of a block.
 type UnprovenError struct {
-	Block uint64
-	hash  common.Hash
-	Node  string
-	why   string
+	Block  uint64
+	hash   common.Hash
+	Node   string
+	reason string
 }
 
 func (e *UnprovenError) Error() string {
 	return fmt.Sprintf("the logs of block %d (%s) at %s are not those of the block's header: %s", e.Block, e.hash, e.Node,
-		e.why)
+		e.reason)
 }
 
 // HasBloom returns an error for a header without a bloom. Call it before logs are proven by the header.
@@ -55,8 +55,8 @@ func (n *Node) Native(h *Header, logs []*event.Log) ([]*event.Log, error) {
 	return logs, nil
 }
 
-// ours returns the logs of the given addresses or, if there are none, all.
-func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
+// logsOfAddresses returns the logs of the given addresses or, if there are none, all.
+func logsOfAddresses(logs []*event.Log, addresses []common.Address) []*event.Log {
 	return slices.DeleteFunc(logs, func(l *event.Log) bool {
 		return len(addresses) > 0 && !slices.Contains(addresses, common.Address(l.Address))
 	})
@@ -74,7 +74,7 @@ func (n *Node) proveAll(ctx context.Context, h *Header, vaults []common.Address)
 		read := n.logsIn
 		if try == 2 {
 			read = n.logsByHash
-			if !n.health.silent() {
+			if !n.health.logsPaused() {
 				read = n.receipts
 			}
 		}
@@ -86,7 +86,7 @@ func (n *Node) proveAll(ctx context.Context, h *Header, vaults []common.Address)
 			return nil, &UnprovenError{h.Number, h.Hash, n.Name, why}
 		}
 		if why = proof.Incomplete(&h.Bloom, all); why == "" {
-			return n.Native(h, ours(all, vaults))
+			return n.Native(h, logsOfAddresses(all, vaults))
 		}
 	}
 	return nil, &UnprovenError{h.Number, h.Hash, n.Name, why}
@@ -98,7 +98,7 @@ func (n *Node) proveAll(ctx context.Context, h *Header, vaults []common.Address)
 func (n *Node) logsIn(ctx context.Context, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	var all []*event.Log
 	var why error
-	silent := n.health.silent()
+	silent := n.health.logsPaused()
 	if silent {
 		if all, why = n.receipts(ctx, h, addresses); why == nil {
 			return all, nil
@@ -183,7 +183,7 @@ func (n *Node) eachVault(
 		}
 		logs = append(logs, some...)
 	}
-	a := answer{logs: logs, disordered: len(logs) > 1}
+	a := answer{logs: logs, unsorted: len(logs) > 1}
 	if err := a.order(); err != nil {
 		return nil, fmt.Errorf("eth_getLogs at %s: %w", n.Name, err)
 	}
@@ -228,7 +228,7 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 			len(logs), len(again), other.Name)
 	}
 	for i, l := range again {
-		if !same(l, logs[i].GetLog()) {
+		if !equalLogs(l, logs[i].GetLog()) {
 			return fmt.Errorf("%w: log %d of block %d (%s) is different at %s", ErrDisagree, l.GetLogIndex(), h.Number, h.Hash,
 				other.Name)
 		}
@@ -236,8 +236,8 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 	return nil
 }
 
-// same reports whether two logs are equal, ignoring a transaction index that one of the nodes did not return.
-func same(a, b *event.Log) bool {
+// equalLogs reports whether two logs are equal, ignoring a transaction index that one of the nodes did not return.
+func equalLogs(a, b *event.Log) bool {
 	if a.TxIndex == b.TxIndex {
 		return proto.Equal(a, b)
 	}

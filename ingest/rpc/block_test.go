@@ -44,8 +44,8 @@ func TestBlocksOfANodeThatIsSilentAboutLogs(t *testing.T) {
 			}
 			logs += len(some)
 		}
-		if logs != len(chain.truth()) {
-			t.Errorf("proof %s: %d logs of %d", level, logs, len(chain.truth()))
+		if logs != len(chain.expectedLogs()) {
+			t.Errorf("proof %s: %d logs of %d", level, logs, len(chain.expectedLogs()))
 		}
 		if timeouts() > 10 || behind > 2*callTimeout {
 			t.Errorf("proof %s: %d timeouts, and the last block is read %s late", level, timeouts(), behind)
@@ -53,13 +53,13 @@ func TestBlocksOfANodeThatIsSilentAboutLogs(t *testing.T) {
 	}
 }
 
-// A node that is silent at eth_getLogs does not show whether it has old logs. Its blocks are read by their receipts, and
-// further timeouts are avoided.
+// A node that is silent at eth_getLogs does not show whether it has old logs. Its blocks are read by their receipts,
+// and further timeouts are avoided.
 func TestHistoryOfANodeThatIsSilentAboutLogs(t *testing.T) {
 	chain := newFakeChain(t, 43, 40, func(_ *rand.Rand, i int) int { return i % 3 })
 	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
 	timeouts := silentAbove(n, 0, func() {})
-	j := &job{at: 1, to: 40, recordFrom: 400, headersFrom: 400}
+	j := &job{next: 1, to: 40, recordFrom: 400, headersFrom: 400}
 	if err := r.run(t.Context(), n, j); err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +67,8 @@ func TestHistoryOfANodeThatIsSilentAboutLogs(t *testing.T) {
 	for _, p := range j.parts {
 		logs = append(logs, p.Logs...)
 	}
-	if !j.done() || len(logs) != len(chain.truth()) || timeouts() != 1 {
-		t.Errorf("%d of %d logs, up to block %d, after %d timeouts", len(logs), len(chain.truth()), j.at-1, timeouts())
+	if !j.done() || len(logs) != len(chain.expectedLogs()) || timeouts() != 1 {
+		t.Errorf("%d of %d logs, up to block %d, after %d timeouts", len(logs), len(chain.expectedLogs()), j.next-1, timeouts())
 	}
 }
 
@@ -79,9 +79,9 @@ func TestNoRangesOfANodeThatIsSilentAboutLogs(t *testing.T) {
 	r, n := chain.farBelow(proof.Headers).reader, noPool(f.clock()).newNode(Endpoint{URL: chain.url}, "fake")
 	t.Cleanup(n.close)
 	read := func(from, to uint64) (logs int) {
-		j := &job{at: from, to: to, recordFrom: 400, headersFrom: 400}
+		j := &job{next: from, to: to, recordFrom: 400, headersFrom: 400}
 		if err := r.run(t.Context(), n, j); err != nil || !j.done() {
-			t.Fatalf("blocks %d to %d, read up to %d: %v", from, to, j.at-1, err)
+			t.Fatalf("blocks %d to %d, read up to %d: %v", from, to, j.next-1, err)
 		}
 		for _, p := range j.parts {
 			logs += len(p.Logs)
@@ -96,9 +96,9 @@ func TestNoRangesOfANodeThatIsSilentAboutLogs(t *testing.T) {
 		t.Errorf("%d ranges were read while eth_getLogs rests", chain.asked("eth_getLogs")-ranges)
 	}
 	f.pass(callTimeout)
-	if logs += read(1, 30); chain.asked("eth_getLogs") == ranges || logs != len(chain.truth()) {
+	if logs += read(1, 30); chain.asked("eth_getLogs") == ranges || logs != len(chain.expectedLogs()) {
 		t.Errorf("%d calls of eth_getLogs after the rest, %d of %d logs", chain.asked("eth_getLogs")-ranges, logs,
-			len(chain.truth()))
+			len(chain.expectedLogs()))
 	}
 }
 
@@ -113,14 +113,14 @@ func TestPrunedNodeThatHangs(t *testing.T) {
 			for _, receiptsFrom := range []uint64{0, 900} {
 				chain := newFakeChain(t, 17, 1000, func(*rand.Rand, int) int { return 3 })
 				chain.pruned = receiptsFrom
-				chain.spoil = func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+				chain.changeLogs = func(_ fakeQuestion, logs []*types.Log) []*types.Log {
 					return slices.DeleteFunc(logs, func(l *types.Log) bool { return l.BlockNumber < 900 })
 				}
 				f := newFakeTime()
 				r, n := chain.farBelow(proof.Headers).reader, noPool(f.clock()).newNode(Endpoint{URL: chain.url}, "fake")
 				t.Cleanup(n.close)
 				failing(n, failures, failure)
-				j := &job{at: 1, to: 800, recordFrom: 4000, headersFrom: 4000}
+				j := &job{next: 1, to: 800, recordFrom: 4000, headersFrom: 4000}
 				var err error
 				for tries := 0; !j.done() && !isUnproven(err) && tries < 50; tries++ {
 					err = r.run(t.Context(), n, j)
@@ -130,22 +130,22 @@ func TestPrunedNodeThatHangs(t *testing.T) {
 				for _, p := range j.parts {
 					got += len(p.Logs)
 				}
-				for _, l := range chain.truth() {
-					if l.BlockNumber < j.at {
+				for _, l := range chain.expectedLogs() {
+					if l.BlockNumber < j.next {
 						want++
 					}
 				}
 				if got != want || !isUnproven(err) && !j.done() {
 					t.Errorf("%s, %d times, receipts from block %d: %d of %d logs below block %d, error %v", name, failures,
-						receiptsFrom, got, want, j.at, err)
+						receiptsFrom, got, want, j.next, err)
 				}
 			}
 		}
 	}
 }
 
-// A node that refuses to return all logs of a block has old logs if a range returns one that its receipts prove. Then its
-// ranges are read, even if that range failed once.
+// A node that refuses to return all logs of a block has old logs if a range returns one that its receipts prove. Then
+// its ranges are read, even if that range failed once.
 func TestHistoryOfANodeThatRequiresAddresses(t *testing.T) {
 	chain, failures := newFakeChain(t, 43, 1000, func(*rand.Rand, int) int { return 1 }), 1
 	chain.refuse = func(q fakeQuestion) *fakeRefusal {
@@ -159,9 +159,9 @@ func TestHistoryOfANodeThatRequiresAddresses(t *testing.T) {
 		return nil
 	}
 	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
-	j := &job{at: 1, to: 1000, recordFrom: 4000, headersFrom: 4000}
-	if err := r.run(t.Context(), n, j); err == nil || j.at != 1 {
-		t.Errorf("blocks up to %d are accepted before the node was checked, error %v", j.at-1, err)
+	j := &job{next: 1, to: 1000, recordFrom: 4000, headersFrom: 4000}
+	if err := r.run(t.Context(), n, j); err == nil || j.next != 1 {
+		t.Errorf("blocks up to %d are accepted before the node was checked, error %v", j.next-1, err)
 	}
 	if err := r.run(t.Context(), n, j); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func failing(n *Node, calls int, failure error) {
 
 // A block with more logs than the node returns is read vault by vault at each level of proof, also while eth_getLogs
 // rests after a timeout, and whatever the receipts fail with.
-func TestGiantBlockWithoutReceipts(t *testing.T) {
+func TestLargeBlockWithoutReceipts(t *testing.T) {
 	for name, receipts := range map[string]fakeRefusal{
 		"pruned":       {code: 4444, message: "pruned history unavailable"},
 		"no method":    {code: -32601, message: "the method does not exist"},
@@ -208,7 +208,7 @@ func TestGiantBlockWithoutReceipts(t *testing.T) {
 		for _, level := range []proof.Level{proof.None, proof.Headers} {
 			for _, silent := range []bool{false, true} {
 				chain := newFakeChain(t, 17, 3, func(*rand.Rand, int) int { return 6 })
-				both := slices.DeleteFunc(chain.truth(), func(l *event.Log) bool { return l.BlockNumber != 2 })
+				both := slices.DeleteFunc(chain.expectedLogs(), func(l *event.Log) bool { return l.BlockNumber != 2 })
 				chain.refuse = func(q fakeQuestion) *fakeRefusal {
 					switch {
 					case q.logs == -1:

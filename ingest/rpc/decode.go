@@ -19,19 +19,19 @@ import (
 // maxTopics is the maximum number of topics of an EVM log.
 const maxTopics = 4
 
-// mostRemoved is the maximum number of logs that a response may report as removed: such a log may have no other member,
+// maxRemoved is the maximum number of logs that a response may report as removed: such a log may have no other member,
 // so that it takes much more memory than its text.
-const mostRemoved = 10_000
+const maxRemoved = 10_000
 
 // noTime stands for the block time of a log whose node does not return it.
 const noTime = math.MaxUint64
 
 type answer struct {
-	logs  []*event.Log // in the order of the chain, without duplicates
-	bytes int          // size of the response
-	given int          // logs in the response except pending ones; duplicates and removed ones count
-	// disordered is true if the logs came in another order, so that a truncated response may lack any of them.
-	disordered bool
+	logs     []*event.Log // in the order of the chain, without duplicates
+	bytes    int          // size of the response
+	received int          // logs in the response except pending ones; duplicates and removed ones count
+	// unsorted is true if the logs came in another order, so that a truncated response may lack any of them.
+	unsorted bool
 	// removed are logs that the node reports as no longer in a block of its chain.
 	removed []*event.Log
 	null    bool // instead of a list
@@ -76,7 +76,7 @@ func decodeReceipt(result []byte) (*answer, error) {
 
 func decodeInto(result []byte, decode func(*decoder, *answer) error) (*answer, error) {
 	a := &answer{bytes: len(result)}
-	if n := len(result) / typicalLog; n > 0 {
+	if n := len(result) / typicalLogBytes; n > 0 {
 		a.logs = make([]*event.Log, 0, n)
 	}
 	if err := decode(new(decoder), a); err != nil {
@@ -112,19 +112,19 @@ func (d *decoder) logsIn(text []byte, a *answer) error {
 	return list(text, "a list of logs", func(text *jx.Decoder) error {
 		l, state, err := d.log(text)
 		if err != nil {
-			return fmt.Errorf("log %d: %w", a.given, err)
+			return fmt.Errorf("log %d: %w", a.received, err)
 		}
 		switch state {
 		case removed:
-			if len(a.removed) == mostRemoved {
-				return fmt.Errorf("more than %d logs are reported as removed", mostRemoved)
+			if len(a.removed) == maxRemoved {
+				return fmt.Errorf("more than %d logs are reported as removed", maxRemoved)
 			}
-			a.given++
+			a.received++
 			a.removed = append(a.removed, l)
 		case mined:
-			a.given++
-			if last := len(a.logs) - 1; last >= 0 && byPlace(a.logs[last], l) >= 0 {
-				a.disordered = true
+			a.received++
+			if last := len(a.logs) - 1; last >= 0 && compareLogs(a.logs[last], l) >= 0 {
+				a.unsorted = true
 			}
 			a.logs = append(a.logs, l)
 		}
@@ -132,21 +132,21 @@ func (d *decoder) logsIn(text []byte, a *answer) error {
 	})
 }
 
-func byPlace(a, b *event.Log) int {
+func compareLogs(a, b *event.Log) int {
 	return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.LogIndex, b.LogIndex))
 }
 
 // order sorts the logs and removes duplicates. Two different logs at one position are an error.
 func (a *answer) order() error {
-	if !a.disordered {
+	if !a.unsorted {
 		return nil
 	}
-	slices.SortStableFunc(a.logs, byPlace)
+	slices.SortStableFunc(a.logs, compareLogs)
 	kept := a.logs[:1]
 	for _, l := range a.logs[1:] {
 		before := kept[len(kept)-1]
 		switch {
-		case byPlace(before, l) != 0:
+		case compareLogs(before, l) != 0:
 			kept = append(kept, l)
 		case !proto.Equal(before, l):
 			return fmt.Errorf("logIndex: two different logs have number %d in block %d", l.LogIndex, l.BlockNumber)
@@ -156,8 +156,8 @@ func (a *answer) order() error {
 	return nil
 }
 
-// typicalLog is roughly the smallest size of a log in JSON, in bytes.
-const typicalLog = 550
+// typicalLogBytes is roughly the smallest size of a log in JSON, in bytes.
+const typicalLogBytes = 550
 
 const (
 	slabLogs   = 128
@@ -195,7 +195,7 @@ const (
 func (d *decoder) member(l *event.Log, name string, value []byte) (err error) {
 	switch name {
 	case "address":
-		l.Address, err = d.again(&d.address, value, common.AddressLength)
+		l.Address, err = d.decodeRepeated(&d.address, value, common.AddressLength)
 	case "topics":
 		l.Topics, err = d.topicList(value)
 	case "data":
@@ -203,9 +203,9 @@ func (d *decoder) member(l *event.Log, name string, value []byte) (err error) {
 	case "blockNumber":
 		l.BlockNumber, err = quantity(value)
 	case "blockHash":
-		l.BlockHash, err = d.again(&d.blockHash, value, common.HashLength)
+		l.BlockHash, err = d.decodeRepeated(&d.blockHash, value, common.HashLength)
 	case "transactionHash":
-		l.TxHash, err = d.again(&d.txHash, value, common.HashLength)
+		l.TxHash, err = d.decodeRepeated(&d.txHash, value, common.HashLength)
 	case "logIndex":
 		l.LogIndex, err = index(value)
 	case "transactionIndex":
@@ -214,7 +214,7 @@ func (d *decoder) member(l *event.Log, name string, value []byte) (err error) {
 		l.BlockTime = timeOf(value)
 	case "removed":
 		if v := string(value); v != "true" && v != "false" {
-			err = otherThan(value, "true or false")
+			err = unexpectedValue(value, "true or false")
 		}
 	}
 	return err
@@ -287,11 +287,11 @@ func timeOf(value []byte) uint64 {
 // maxSeconds is in the year 36812. A larger value is in milliseconds, or not a time.
 const maxSeconds = 1 << 40
 
-// again decodes a value of fixed size, which is often the same as before.
-func (d *decoder) again(before *repeated, value []byte, size int) ([]byte, error) {
+// decodeRepeated decodes a value of fixed size, which is often the same as before.
+func (d *decoder) decodeRepeated(before *repeated, value []byte, size int) ([]byte, error) {
 	if !bytes.Equal(value, before.text) {
-		decoded := d.room(size)
-		if err := fixed(decoded, value); err != nil {
+		decoded := d.alloc(size)
+		if err := decodeFixed(decoded, value); err != nil {
 			return nil, err
 		}
 		*before = repeated{value, decoded}
@@ -316,10 +316,10 @@ func (d *decoder) topicList(value []byte) ([][]byte, error) {
 		if err != nil {
 			return err
 		}
-		topic := d.room(common.HashLength)
+		topic := d.alloc(common.HashLength)
 		d.topics[n] = topic
 		n++
-		return fixed(topic, value)
+		return decodeFixed(topic, value)
 	})
 	topics := d.topics[:n:n]
 	d.topics = d.topics[n:]
@@ -331,14 +331,14 @@ func (d *decoder) data(l *event.Log, value []byte) error {
 	if err != nil || len(hexed) == 0 {
 		return err
 	}
-	data := d.room(len(hexed) / 2)
+	data := d.alloc(len(hexed) / 2)
 	_, err = hex.Decode(data, hexed)
 	l.SetData(data)
 	return err
 }
 
-// room allocates size bytes from a slab.
-func (d *decoder) room(size int) []byte {
+// alloc allocates size bytes from a slab.
+func (d *decoder) alloc(size int) []byte {
 	if size > len(d.bytes) {
 		if size > slabBytes/8 { // allocated separately: the rest of the slab is still useful
 			return make([]byte, size)
@@ -365,9 +365,9 @@ func decodeHeader(result []byte) (*Header, error) {
 		case "number":
 			h.Number, err = quantity(value)
 		case "hash":
-			err = fixed(h.Hash[:], value)
+			err = decodeFixed(h.Hash[:], value)
 		case "parentHash":
-			err = fixed(h.Parent[:], value)
+			err = decodeFixed(h.Parent[:], value)
 		case "timestamp":
 			if h.Time, err = quantity(value); h.Time > maxSeconds {
 				err = fmt.Errorf("%d is not a time in seconds", h.Time)
@@ -400,12 +400,12 @@ func (h *Header) bloom(value []byte) error {
 		return err
 	}
 	h.NoBloom = false
-	return fixed(h.Bloom[:], value)
+	return decodeFixed(h.Bloom[:], value)
 }
 
 func decodeBytes(result []byte) ([]byte, error) {
 	if none(result) {
-		return nil, otherThan(result, "a string")
+		return nil, unexpectedValue(result, "a string")
 	}
 	hexed, err := digits(result)
 	if err != nil {

@@ -84,7 +84,7 @@ func oracle(b []byte) ([]*event.Log, error) {
 		}
 		logs = append(logs, out)
 	}
-	inOrder := &answer{logs: logs, disordered: len(logs) > 0}
+	inOrder := &answer{logs: logs, unsorted: len(logs) > 0}
 	err := inOrder.order()
 	return inOrder.logs, err
 }
@@ -385,8 +385,8 @@ func BenchmarkDecodeLogs(b *testing.B) {
 
 // A response of nothing but removed logs is rejected before it takes much memory.
 func TestManyRemovedLogs(t *testing.T) {
-	for logs, want := range map[int]string{mostRemoved: "",
-		mostRemoved + 1: "more than 10000 logs are reported as removed"} {
+	for logs, want := range map[int]string{maxRemoved: "",
+		maxRemoved + 1: "more than 10000 logs are reported as removed"} {
 		a, err := decodeLogs([]byte("[" + strings.Repeat(`{"removed":true},`, logs-1) + `{"removed":true}]`))
 		if want == "" && (err != nil || len(a.removed) != logs) || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%d removed logs give %v", logs, err)

@@ -34,7 +34,7 @@ func (r *Reader) Survey(ctx context.Context, n *Node, from, to uint64, parts int
 		progress(i, count)
 		at := Stratum{From: from + blocks*i/count, To: from + blocks*(i+1)/count - 1}
 		middle := at.From + (at.To-at.From)/2
-		for taken := false; !taken || !n.limits.settled(r.most) && at.Blocks < at.To-middle+1; {
+		for taken := false; !taken || !n.limits.widthKnown(r.maxBlocks) && at.Blocks < at.To-middle+1; {
 			var err error
 			if taken, err = r.surveyAt(ctx, n, middle, &at, s); err != nil {
 				return nil, fmt.Errorf("sample the logs of blocks %d to %d: %w", at.From, at.To, err)
@@ -50,7 +50,7 @@ func (r *Reader) Survey(ctx context.Context, n *Node, from, to uint64, parts int
 
 // surveyAt reads one range, and returns false if a shorter one must be read.
 func (r *Reader) surveyAt(ctx context.Context, n *Node, from uint64, at *Stratum, s *Survey) (taken bool, err error) {
-	to := min(at.To, from+n.limits.next(r.most)-1)
+	to := min(at.To, from+n.limits.next(r.maxBlocks)-1)
 	asked := to - from + 1
 	began := time.Now()
 	a, err := n.logsOfRange(ctx, 3*r.target, from, to, r.vaults)
@@ -64,7 +64,7 @@ func (r *Reader) surveyAt(ctx context.Context, n *Node, from uint64, at *Stratum
 		return false, nil
 	}
 	at.Blocks, at.WithLogs, at.Logs, at.Bytes, at.Took = asked, 0, len(a.logs), a.bytes, time.Since(began)
-	n.limits.gave(asked, a.given, a.bytes, r.target, at.Took)
+	n.limits.rangeSucceeded(asked, a.received, a.bytes, r.target, at.Took)
 	for i, l := range a.logs {
 		if i == 0 || l.BlockNumber != a.logs[i-1].BlockNumber {
 			at.WithLogs++
@@ -80,6 +80,6 @@ func (r *Reader) widthOf(n *Node, s *Stratum) float64 {
 	l := n.limits
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	width := float64(s.Blocks) * l.ideal(s.Logs, s.Bytes, r.target)
-	return max(1, min(width, float64(min(r.most, l.ranges.at))))
+	width := float64(s.Blocks) * l.targetGrowth(s.Logs, s.Bytes, r.target)
+	return max(1, min(width, float64(min(r.maxBlocks, l.ranges.bound))))
 }

@@ -19,9 +19,9 @@ const callTimeout = 30 * time.Second
 
 // call is one JSON-RPC call.
 type call struct {
-	method string
-	params []any
-	most   int // bytes of the response, 0 for maxAnswer; over a WebSocket it is always maxAnswer
+	method   string
+	params   []any
+	maxBytes int // bytes of the response, 0 for maxAnswer; over a WebSocket it is always maxAnswer
 	// optional: blocks and logs can be read without this call, at which some nodes fail. A failure does not count against
 	// the node: one that is really down fails at the next other call.
 	optional bool
@@ -58,8 +58,8 @@ func (n *Node) exchange(ctx context.Context, c call) ([]byte, error) {
 	return asked(ctx, n, c, func(raw []byte) ([]byte, error) { return raw, nil })
 }
 
-// triesAtOnce is how many times a call is made if the endpoint limits it for a short time.
-const triesAtOnce = 3
+// maxAttempts is how many times a call is made if the endpoint limits it for a short time.
+const maxAttempts = 3
 
 // request makes one call like c, or a batch of them, with each of params as soon as the endpoint accepts calls, and
 // passes the results to read.
@@ -67,7 +67,7 @@ func (n *Node) request(ctx context.Context, c call, params [][]any, read func(i 
 	for try := 1; ; try++ {
 		err := n.health.admit(ctx, len(params))
 		if err != nil {
-			return n.blame(ctx, c.method, err)
+			return n.annotate(ctx, c.method, err)
 		}
 		began := n.health.now()
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
@@ -82,7 +82,7 @@ func (n *Node) request(ctx context.Context, c call, params [][]any, read func(i 
 				err = fmt.Errorf("%w: %w", errUnusable, err)
 			}
 		}
-		err = n.health.end(ctx, c, began, contracts.Discreet(plain(err), n.url))
+		err = n.health.end(ctx, c, began, contracts.Discreet(toRPCError(err), n.url))
 		if err == nil {
 			return nil
 		}
@@ -90,11 +90,11 @@ func (n *Node) request(ctx context.Context, c call, params [][]any, read func(i 
 			n.pool.metrics.limited.WithLabelValues(n.Name).Inc()
 			// A batch is not repeated unchanged: if each of its calls counts towards the limit, it may always be too
 			// long.
-			if len(params) == 1 && try < triesAtOnce && put.until.Sub(n.health.now()) <= shortPause {
+			if len(params) == 1 && try < maxAttempts && put.until.Sub(n.health.now()) <= shortPause {
 				continue
 			}
 		}
-		return n.blame(ctx, c.method, err)
+		return n.annotate(ctx, c.method, err)
 	}
 }
 
@@ -107,7 +107,7 @@ func (n *Node) send(ctx context.Context, c call, params [][]any) (results [][]by
 	telemetry.Text(span, telemetry.Server, n.host)
 	telemetry.Number(span, telemetry.Questions, len(params))
 	if n.http != nil {
-		return n.http.ask(ctx, c.method, params, cmp.Or(c.most, maxAnswer))
+		return n.http.ask(ctx, c.method, params, cmp.Or(c.maxBytes, maxAnswer))
 	}
 	client, err := n.overSocket(ctx)
 	if err != nil {
@@ -130,16 +130,16 @@ func (n *Node) send(ctx context.Context, c call, params [][]any) (results [][]by
 	return results, err
 }
 
-// blame adds the endpoint and the method to an error, and counts it as one of the node.
-func (n *Node) blame(ctx context.Context, method string, err error) error {
+// annotate adds the endpoint and the method to an error, and counts it as one of the node.
+func (n *Node) annotate(ctx context.Context, method string, err error) error {
 	if ctx.Err() == nil && !missing(err) {
 		n.pool.metrics.rpcErrors.WithLabelValues(n.Name, method).Inc()
 	}
 	return fmt.Errorf("%s at %s: %w", method, n.Name, err)
 }
 
-// plain converts the errors of go-ethereum's WebSocket client to the type of those over HTTP.
-func plain(err error) error {
+// toRPCError converts the errors of go-ethereum's WebSocket client to the type of those over HTTP.
+func toRPCError(err error) error {
 	answer, is := errors.AsType[ethrpc.Error](err)
 	if !is {
 		return err

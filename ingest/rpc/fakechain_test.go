@@ -35,8 +35,8 @@ type fakeChain struct {
 	// refuse, if set, returns the error of a call for logs. The call has its number of blocks (0: by hash) and the
 	// number of logs and bytes in its response.
 	refuse func(q fakeQuestion) *fakeRefusal
-	// spoil, if set, changes the logs of a response.
-	spoil func(q fakeQuestion, logs []*types.Log) []*types.Log
+	// changeLogs, if set, changes the logs of a response.
+	changeLogs func(q fakeQuestion, logs []*types.Log) []*types.Log
 	// null, if set, reports whether a response is null instead.
 	null func(q fakeQuestion) bool
 	// meter, if set, reports whether a request with this number of calls is rate-limited, and the seconds in
@@ -280,8 +280,8 @@ func (c *fakeChain) logs(raw json.RawMessage) (any, *fakeRefusal) {
 			return nil, refusal
 		}
 	}
-	if c.spoil != nil {
-		answer = c.encode(c.spoil(q, logs))
+	if c.changeLogs != nil {
+		answer = c.encode(c.changeLogs(q, logs))
 	}
 	if c.null != nil && c.null(q) {
 		return nil, nil
@@ -327,8 +327,8 @@ func (c *fakeChain) dial() *Node {
 	return n
 }
 
-// truth returns all logs of the vaults in the chain.
-func (c *fakeChain) truth() (logs []*event.Log) {
+// expectedLogs returns all logs of the vaults in the chain.
+func (c *fakeChain) expectedLogs() (logs []*event.Log) {
 	for i, b := range c.blocks {
 		for _, l := range b.logs {
 			if !slices.Contains(fakeVaults, l.Address) {

@@ -19,26 +19,26 @@ var (
 )
 
 const (
-	// namedHeadHolds is how long a node that named its head as final is not trusted: the head that one of several backends
-	// names looks like a final block if another one returned a newer head.
-	namedHeadHolds = 10 * time.Minute
-	// namedAboveHolds is how long a node that named a block above its head is not trusted.
-	namedAboveHolds = 20 * time.Second
-	// namedHeadAgain is the pause between two calls to such a node.
-	namedHeadAgain = 10 * time.Second
+	// namedHeadDistrust is how long a node that named its head as final is not trusted: the head that one of several
+	// backends names looks like a final block if another one returned a newer head.
+	namedHeadDistrust = 10 * time.Minute
+	// namedAboveDistrust is how long a node that named a block above its head is not trusted.
+	namedAboveDistrust = 20 * time.Second
+	// namedHeadRetry is the pause between two calls to such a node.
+	namedHeadRetry = 10 * time.Second
 )
 
 // finalized returns the block that the node calls final. A failure does not count against the node, which may still
 // return blocks and logs: only this call is suspended, for 1 s after the first failure, doubling to 1 min. Until then
 // finalized returns the last error. NamesNoFinal recognises the error of a node that names no final block.
 func (n *Node) finalized(ctx context.Context) (*Header, error) {
-	if f := n.health.look(); f.finality.until.After(n.health.now()) {
+	if f := n.health.snapshot(); f.finality.until.After(n.health.now()) {
 		return nil, f.finality.err
 	}
 	h, err := n.read(ctx, call{method: "eth_getBlockByNumber", params: []any{"finalized", false}, optional: true})
 	switch {
 	case ctx.Err() != nil:
-	case err == nil, answers(err):
+	case err == nil, isAnswer(err):
 		n.health.resume(&n.health.finality)
 	default:
 		n.health.suspend(&n.health.finality, firstQuarantine, lastQuarantine, err)
@@ -47,7 +47,7 @@ func (n *Node) finalized(ctx context.Context) (*Header, error) {
 }
 
 func (n *Node) finalBelow(ctx context.Context, tip *Header) (*Header, error) {
-	now, f := n.health.now(), n.health.look()
+	now, f := n.health.now(), n.health.snapshot()
 	final, err := n.finalized(ctx)
 	if err != nil {
 		return nil, err
@@ -62,17 +62,17 @@ func (n *Node) finalBelow(ctx context.Context, tip *Header) (*Header, error) {
 			return nil, fmt.Errorf("block %d at %s: %w", final.Number, n.Name, ErrHeadMoved)
 		}
 		if head.Number < final.Number { // two backends, one of which is behind; maybe the other one names its head
-			n.health.set(func(h *health) { h.finalDoubted = later(h.finalDoubted, now.Add(namedAboveHolds)) })
+			n.health.set(func(h *health) { h.finalTrustedAt = later(h.finalTrustedAt, now.Add(namedAboveDistrust)) })
 			return nil, fmt.Errorf("%w: it names block %d, and its head is block %d at %s", ErrNamesHead, final.Number,
 				head.Number, n.Name)
 		}
 		err = n.namesHead(head)
 		n.health.set(func(h *health) {
-			h.finality, h.finalDoubted = rest{until: now.Add(namedHeadAgain), err: err}, now.Add(namedHeadHolds)
+			h.finality, h.finalTrustedAt = suspension{until: now.Add(namedHeadRetry), err: err}, now.Add(namedHeadDistrust)
 		})
 		return nil, err
 	}
-	if now.Before(f.finalDoubted) {
+	if now.Before(f.finalTrustedAt) {
 		return nil, n.namesHead(tip)
 	}
 	return final, nil
@@ -88,7 +88,7 @@ func (n *Node) finalUpTo(ctx context.Context, tip *Header) (*Header, error) {
 	if err != nil || final.Number < tip.Number {
 		return final, err
 	}
-	through, err := n.passes(ctx, final, tip)
+	through, err := n.descendsFrom(ctx, final, tip)
 	switch {
 	case err != nil:
 		return nil, err
@@ -114,7 +114,7 @@ func (f Finality) At(ctx context.Context, n *Node, tip *Header) (*Header, error)
 	case f.Depth == 0:
 		return n.finalBelow(ctx, tip)
 	}
-	if err := n.provesHead(ctx, tip, tip.Number); err != nil && tip.Number > 0 {
+	if err := n.hasBlocksBelow(ctx, tip, tip.Number); err != nil && tip.Number > 0 {
 		return nil, err
 	}
 	return n.ByNumber(ctx, f.Below(tip.Number))
@@ -128,7 +128,7 @@ func NamesNone(err error) bool { return errors.Is(err, ErrHeadMoved) || NamesNoF
 func NamesNoFinal(err error) bool {
 	answer, is := errors.AsType[*rpcError](err)
 	return errors.Is(err, ErrNoBlock) || errors.Is(err, ErrNamesHead) ||
-		hasCode(err, invalidParams, methodNotSupported) || is && ofNoFinal.MatchString(answer.message())
+		hasCode(err, invalidParams, methodNotSupported) || is && noFinalText.MatchString(answer.message())
 }
 
-var ofNoFinal = regexp.MustCompile(`finali[sz]ed|not supported|unsupported|unknown block|block not found|invalid block|hex string`)
+var noFinalText = regexp.MustCompile(`finali[sz]ed|not supported|unsupported|unknown block|block not found|invalid block|hex string`)

@@ -42,7 +42,7 @@ const maxHeader = 8 << 20
 
 // read makes a call for the block that its first parameter names: a number, "latest", "finalized" or a hash.
 func (n *Node) read(ctx context.Context, c call) (*Header, error) {
-	c.most = maxHeader
+	c.maxBytes = maxHeader
 	return asked(ctx, n, c, func(result []byte) (*Header, error) { return n.headerAt(result, c.params[0]) })
 }
 
@@ -132,21 +132,21 @@ func (n *Node) headers(ctx context.Context, method string, which []any) ([]*Head
 	for i := range which {
 		params[i] = []any{which[i], false}
 	}
-	err := n.inBatches(ctx, method, params, func(i int, result []byte) (err error) {
+	err := n.callInBatches(ctx, method, params, func(i int, result []byte) (err error) {
 		headers[i], err = n.headerAt(result, which[i])
 		return err
 	})
 	return headers, err
 }
 
-// passesAtMost is how many blocks below the end passes follows a chain.
-const passesAtMost = 64
+// maxDescent is how many blocks below the end descendsFrom follows a chain.
+const maxDescent = 64
 
-// passes reports whether the chain that ends with end goes through h, a block at most passesAtMost below end, by the
-// parent hashes: of several backends behind a URL, the one that returned h may have it at its height although it is no
-// longer in the chain of end.
-func (n *Node) passes(ctx context.Context, end, h *Header) (bool, error) {
-	if end.Number-h.Number > passesAtMost {
+// descendsFrom reports whether the chain that ends with end goes through h, a block at most maxDescent below end, by
+// the parent hashes: of several backends behind a URL, the one that returned h may have it at its height although it is
+// no longer in the chain of end.
+func (n *Node) descendsFrom(ctx context.Context, end, h *Header) (bool, error) {
+	if end.Number-h.Number > maxDescent {
 		return false, nil
 	}
 	for end.Number > h.Number {

@@ -14,7 +14,7 @@ import (
 // A node cannot have one value of a field hashed and another one used, by a second member whose name differs in case.
 // A member that only looks like a field does not unseal a genuine header.
 func TestMemberNamesAreExact(t *testing.T) {
-	n := newOddNode(t)
+	n := newScriptedNode(t)
 	h := &types.Header{UncleHash: types.EmptyUncleHash, Number: big.NewInt(9), Difficulty: new(big.Int), Time: 5,
 		Extra: []byte{}, ParentHash: common.Hash{1}, Bloom: types.BytesToBloom([]byte{1})}
 	genuine := string(mustJSON(t, h))
@@ -26,8 +26,8 @@ func TestMemberNamesAreExact(t *testing.T) {
 		"logsBloom": types.Bloom{}} {
 		own := fmt.Sprintf("%q:%s", name, members[name])
 		other := fmt.Sprintf("%q:%s", strings.ToUpper(name[:1])+name[1:], members[name])
-		lie := fmt.Sprintf("%q:%s", name, mustJSON(t, forged))
-		for _, both := range []string{lie + "," + other, other + "," + lie} {
+		forgedMember := fmt.Sprintf("%q:%s", name, mustJSON(t, forged))
+		for _, both := range []string{forgedMember + "," + other, other + "," + forgedMember} {
 			got, err := n.headerAt([]byte(strings.Replace(genuine, own, both, 1)), "latest")
 			if err == nil && got.Sealed {
 				t.Errorf("a header with %.60s… is sealed", both)
@@ -79,16 +79,16 @@ func TestSealsAreKept(t *testing.T) {
 // On a chain with another hashing rule, an endpoint that makes up a header whose fields hash to its hash makes no
 // other endpoint unusable.
 func TestMadeUpSealMakesNoEndpointUnusable(t *testing.T) {
-	honest, lying := newOddNode(t), newOddNode(t)
-	lying.pool = honest.pool
+	honest, wrongNode := newScriptedNode(t), newScriptedNode(t)
+	wrongNode.pool = honest.pool
 	h := &types.Header{UncleHash: types.EmptyUncleHash, Number: big.NewInt(1), Difficulty: new(big.Int), Extra: []byte{}}
 	as := func(hash common.Hash) func(string, []json.RawMessage) any {
 		return func(string, []json.RawMessage) any {
 			return json.RawMessage(strings.Replace(string(mustJSON(t, h)), h.Hash().Hex(), hash.Hex(), 1))
 		}
 	}
-	honest.result, lying.result = as(common.Hash{7}), as(h.Hash())
-	if made, err := lying.Latest(t.Context()); err != nil || !made.Sealed {
+	honest.result, wrongNode.result = as(common.Hash{7}), as(h.Hash())
+	if made, err := wrongNode.Latest(t.Context()); err != nil || !made.Sealed {
 		t.Fatalf("the made-up header is %+v, %v", made, err)
 	}
 	if own, err := honest.ByNumber(t.Context(), 1); err != nil || own.Sealed || !honest.health.is(usable) {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// backedReach is how many blocks above a verified head are accepted without another check.
-const backedReach = 64
+// verifiedReach is how many blocks above a verified head are accepted without another check.
+const verifiedReach = 64
 
 // farAbove reports whether a head is so far above another one that the other one lags.
 func (h *Header) farAbove(other *Header) bool {
@@ -20,22 +20,22 @@ func (h *Header) farAbove(other *Header) bool {
 // endpoint also has the block, and a block that the other one lacks; otherwise that is the error.
 func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 	var best *Header
-	since := p.clock.now().Add(-headHolds)
+	since := p.clock.now().Add(-headMaxAge)
 	for _, other := range p.all {
-		f := other.health.look()
+		f := other.health.snapshot()
 		h := f.head
 		if other == n || f.wrong != "" || h == nil || f.headAt.Before(since) {
 			continue
 		}
 		if head.farAbove(h) {
-			if err := n.backs(ctx, head, h.Number+1); err != nil {
-				return n.doubt(err)
+			if err := n.verifyHead(ctx, head, h.Number+1); err != nil {
+				return n.discardHead(err)
 			}
 		}
 		if !h.farAbove(head) {
 			continue
 		}
-		if h = other.backedHead(ctx, h, head.Number+1); h == nil || !h.farAbove(head) {
+		if h = other.latestVerifiedHead(ctx, h, head.Number+1); h == nil || !h.farAbove(head) {
 			continue
 		}
 		if best == nil || h.Number > best.Number {
@@ -43,15 +43,15 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 		}
 	}
 	n.health.sawHead(head, best)
-	if seen := p.seen.Load(); n == p.inUse.Load() && (seen == nil || seen.number != head.Number) {
-		p.seen.Store(&sighting{head.Number, p.clock.now()})
+	if seen := p.seenHead.Load(); n == p.inUse.Load() && (seen == nil || seen.number != head.Number) {
+		p.seenHead.Store(&seenBlock{head.Number, p.clock.now()})
 	}
 	return nil
 }
 
-// provesHead returns nil if the node has the block below its head, by hash, and the block with the number lacked, which
-// other endpoints lack, and ErrNoBlock if it does not.
-func (n *Node) provesHead(ctx context.Context, head *Header, lacked uint64) error {
+// hasBlocksBelow returns nil if the node has the block below its head, by hash, and the block with the number lacked,
+// which other endpoints lack, and ErrNoBlock if it does not.
+func (n *Node) hasBlocksBelow(ctx context.Context, head *Header, lacked uint64) error {
 	below, err := n.ByHash(ctx, head.Parent, head.Number-1)
 	if err == nil && below.Time > head.Time {
 		err = fmt.Errorf("its parent is newer: %w", ErrNoBlock)
@@ -65,31 +65,32 @@ func (n *Node) provesHead(ctx context.Context, head *Header, lacked uint64) erro
 	case err != nil:
 		return err
 	}
-	n.health.set(func(h *health) { h.backed = head })
+	n.health.set(func(h *health) { h.verifiedHead = head })
 	return nil
 }
 
-// doubt discards the head of a node that does not have it: the node lags until its next head. A node that merely failed
-// to respond keeps it.
-func (n *Node) doubt(err error) error {
+// discardHead discards the head of a node that does not have it: the node lags until its next head. A node that merely
+// failed to respond keeps it.
+func (n *Node) discardHead(err error) error {
 	if errors.Is(err, ErrNoBlock) {
 		n.health.set(func(h *health) {
 			now := h.now()
-			h.head, h.backed, h.behind, h.lastError, h.fault, h.unsteady = nil, nil, err.Error(), err.Error(), now, now
+			h.head, h.verifiedHead, h.lagReason, h.lastError = nil, nil, err.Error(), err.Error()
+			h.fault, h.unstableAt = now, now
 		})
 	}
 	return err
 }
 
-// backedHead returns an earlier head of the node if the node backs it. Otherwise, since its blocks may have been
-// reorganised, it returns the current head if the node backs that, or nil.
-func (n *Node) backedHead(ctx context.Context, head *Header, lacked uint64) *Header {
-	if n.backs(ctx, head, lacked) == nil {
+// latestVerifiedHead returns an earlier head of the node if the node has it. Otherwise, since its blocks may have been
+// reorganised, it returns the current head if the node has that, or nil.
+func (n *Node) latestVerifiedHead(ctx context.Context, head *Header, lacked uint64) *Header {
+	if n.verifyHead(ctx, head, lacked) == nil {
 		return head
 	}
 	head, err := n.latest(ctx)
 	if err == nil && head.Number >= lacked {
-		err = n.doubt(n.provesHead(ctx, head, lacked))
+		err = n.discardHead(n.hasBlocksBelow(ctx, head, lacked))
 	}
 	if err != nil {
 		return nil
@@ -98,10 +99,11 @@ func (n *Node) backedHead(ctx context.Context, head *Header, lacked uint64) *Hea
 	return head
 }
 
-// backs is like provesHead, but makes no call if the head follows one that was already verified.
-func (n *Node) backs(ctx context.Context, head *Header, lacked uint64) error {
-	if b := n.health.look().backed; b != nil && head.Number >= b.Number && head.Number-b.Number <= backedReach {
+// verifyHead is like hasBlocksBelow, but makes no call if the head follows one that was already verified.
+func (n *Node) verifyHead(ctx context.Context, head *Header, lacked uint64) error {
+	b := n.health.snapshot().verifiedHead
+	if b != nil && head.Number >= b.Number && head.Number-b.Number <= verifiedReach {
 		return nil
 	}
-	return n.provesHead(ctx, head, lacked)
+	return n.hasBlocksBelow(ctx, head, lacked)
 }

@@ -28,11 +28,11 @@ var wallClock = clock{time.Now, Sleep}
 
 const (
 	// A failed endpoint rests for a while, and then until it responds. The next rest is twice as long: only after
-	// soundAfter responses in a row, or a minute, are the failures forgotten, because an endpoint may respond to cheap
+	// healthyAfter responses in a row, or a minute, are the failures forgotten, because an endpoint may respond to cheap
 	// calls only. One that fails at one call in a hundred rests a second each time.
 	firstQuarantine = time.Second
 	lastQuarantine  = time.Minute
-	soundAfter      = 8
+	healthyAfter    = 8
 	// A rate-limited endpoint that does not say for how long rests, too, twice as long each time until it responds.
 	firstLimitPause = 250 * time.Millisecond
 	lastLimitPause  = 30 * time.Second
@@ -67,7 +67,7 @@ const (
 	wrong         // serves another chain
 )
 
-type rest struct {
+type suspension struct {
 	faults int       // since the last success
 	since  time.Time // when the first of them occurred
 	until  time.Time // when calls may be made again
@@ -76,7 +76,7 @@ type rest struct {
 
 // begin notes a fault and begins the pause: first after the first fault, twice as long after each further one, up to
 // last.
-func (r *rest) begin(at time.Time, first, last time.Duration, err error) {
+func (r *suspension) begin(at time.Time, first, last time.Duration, err error) {
 	if r.faults == 0 {
 		r.since = at
 	}
@@ -93,32 +93,32 @@ type health struct {
 }
 
 type facts struct {
-	answered   bool      // at least once
-	down       bool      // no response since the last failure
-	failures   rest      // those of concurrent calls count as one
-	sound      int       // responses since the last failure
-	limits     rest      // rate limits
-	finality   rest      // suspends only calls for the final block
-	ranges     rest      // suspends only its share of a backfill: the history may be all that it lacks, or returns wrong
-	logs       rest      // suspends only eth_getLogs for single blocks, whose receipts are read instead
-	fault      time.Time // when the last fault occurred
+	answered   bool       // at least once
+	down       bool       // no response since the last failure
+	failures   suspension // those of concurrent calls count as one
+	successes  int        // responses since the last failure
+	limits     suspension // rate limits
+	finality   suspension // suspends only calls for the final block
+	ranges     suspension // suspends only its share of a backfill: the history may be all that it lacks, or returns wrong
+	logs       suspension // suspends only eth_getLogs for single blocks, whose receipts are read instead
+	fault      time.Time  // when the last fault occurred
 	lastError  string
-	unsteady   time.Time // when there was last a reason to use another endpoint; see Pool.ranked
+	unstableAt time.Time // when there was last a reason to use another endpoint; see Pool.ranked
 	latency    time.Duration
 	identified time.Time // when it was last seen to serve the right chain; zero if not since its last failure
-	vouched    uint64    // the lowest block of which it had a log; 0 if none since its last failure
+	hasLogFrom uint64    // the lowest block of which it had a log; 0 if none since its last failure
 	wrong      string    // what is wrong with its chain
 	head       *Header   // newest head that it returned
 	headAt     time.Time
-	behind     string // why it rests until its next head; empty if it does not
+	lagReason  string // why it rests until its next head; empty if it does not
 	subscribed bool
 	// When its final block is trusted again, after it named its head as final.
-	finalDoubted time.Time
-	backed       *Header // newest head that it was verified to have; nil for none
+	finalTrustedAt time.Time
+	verifiedHead   *Header // newest head that it was verified to have; nil for none
 }
 
-// look returns a copy of the facts.
-func (h *health) look() facts {
+// snapshot returns a copy of the facts.
+func (h *health) snapshot() facts {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.facts
@@ -154,7 +154,7 @@ func (h *health) atOnce() int { return h.limit.Burst() }
 
 // admit waits until the endpoint may get this number of calls.
 func (h *health) admit(ctx context.Context, questions int) error {
-	f := h.look()
+	f := h.snapshot()
 	if pause := f.limits.until.Sub(h.now()); pause > shortPause {
 		return &limitedError{until: f.limits.until, cause: f.lastError}
 	} else if pause > 0 {
@@ -187,8 +187,8 @@ func (h *health) end(ctx context.Context, c call, began time.Time, err error) er
 	pause, limited := limitOf(err)
 	switch {
 	case limited:
-		return h.slow(began, now, pause, err)
-	case err == nil, answers(err) && !c.vital:
+		return h.rateLimited(began, now, pause, err)
+	case err == nil, isAnswer(err) && !c.vital:
 		h.answer(began, now)
 	case !c.optional:
 		h.fail(began, now, err)
@@ -207,29 +207,29 @@ func (h *health) answer(began, now time.Time) {
 		return
 	}
 	if h.down {
-		h.down, h.unsteady = false, now
+		h.down, h.unstableAt = false, now
 	}
-	if h.sound++; h.sound >= soundAfter {
-		h.failures = rest{}
+	if h.successes++; h.successes >= healthyAfter {
+		h.failures = suspension{}
 	}
-	h.limits = rest{}
+	h.limits = suspension{}
 }
 
 func (h *health) fail(began, now time.Time, err error) {
 	h.lastError = err.Error()
 	// Another node may come back at this URL.
-	h.identified, h.vouched, h.headAt = time.Time{}, 0, time.Time{}
+	h.identified, h.hasLogFrom, h.headAt = time.Time{}, 0, time.Time{}
 	if h.down && !began.After(h.fault) {
 		return
 	}
 	if !h.down && began.Sub(h.failures.until) >= lastQuarantine {
-		h.failures = rest{}
+		h.failures = suspension{}
 	}
 	h.failures.begin(now, firstQuarantine, lastQuarantine, err)
-	h.down, h.sound, h.fault, h.unsteady = true, 0, now, now
+	h.down, h.successes, h.fault, h.unstableAt = true, 0, now, now
 }
 
-func (h *health) slow(began, now time.Time, pause time.Duration, err error) error {
+func (h *health) rateLimited(began, now time.Time, pause time.Duration, err error) error {
 	h.lastError = err.Error()
 	until := h.limits.until
 	if h.limits.faults == 0 || began.After(h.fault) {
@@ -241,14 +241,14 @@ func (h *health) slow(began, now time.Time, pause time.Duration, err error) erro
 	}
 	h.limits.until = later(h.limits.until, until)
 	if h.limits.until.Sub(now) > shortPause {
-		h.unsteady = now
+		h.unstableAt = now
 	}
 	return &limitedError{h.limits.until, h.lastError, true}
 }
 
 // readRange notes the outcome of a job of a backfill: whether the endpoint returned something, and then failed.
 func (h *health) readRange(ctx context.Context, some bool, err error) {
-	if some && !h.look().ranges.until.After(h.now()) { // otherwise another job failed while this one was in flight
+	if some && !h.snapshot().ranges.until.After(h.now()) { // otherwise another job failed while this one was in flight
 		h.resume(&h.ranges)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -258,7 +258,7 @@ func (h *health) readRange(ctx context.Context, some bool, err error) {
 
 // suspend begins a pause of calls that rest by themselves, unless another of them failed during it. During a rate limit
 // it begins at its end: other calls are due by then, too.
-func (h *health) suspend(calls *rest, first, last time.Duration, err error) {
+func (h *health) suspend(calls *suspension, first, last time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now := h.now(); !calls.until.After(now) {
@@ -273,13 +273,13 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-func (h *health) resume(calls *rest) { h.set(func(*health) { *calls = rest{} }) }
+func (h *health) resume(calls *suspension) { h.set(func(*health) { *calls = suspension{} }) }
 
-// silent reports whether eth_getLogs rests after a timeout.
-func (h *health) silent() bool { return h.look().logs.until.After(h.now()) }
+// logsPaused reports whether eth_getLogs rests after a timeout.
+func (h *health) logsPaused() bool { return h.snapshot().logs.until.After(h.now()) }
 
-// answers reports whether an error came from a node that works: it rejected this call, but may serve another one.
-func answers(err error) bool {
+// isAnswer reports whether an error came from a node that works: it rejected this call, but may serve another one.
+func isAnswer(err error) bool {
 	if refused(err) || errors.Is(err, errAnswerTooLong) || missing(err) {
 		return true
 	}
@@ -304,7 +304,7 @@ func limitOf(err error) (time.Duration, bool) {
 		return 0, true
 	case reverted(err): // a contract reverts with any text it likes, such as "rate limit exceeded"
 		return 0, false
-	case ofCalls.MatchString(words):
+	case callLimitText.MatchString(words):
 		return 0, true
 	case lacksState(err), strings.Contains(words, "batch"): // the same words may be about an archive or about batches
 		return 0, false
@@ -315,7 +315,7 @@ func limitOf(err error) (time.Duration, bool) {
 
 // state returns the state of the endpoint, and until when it must not be called, if it rests for a certain time.
 func (h *health) state() (state, time.Time) {
-	f := h.look()
+	f := h.snapshot()
 	return f.stateAt(h.now())
 }
 
@@ -327,7 +327,7 @@ func (f *facts) stateAt(now time.Time) (state, time.Time) {
 		return failed, f.failures.until
 	case f.limits.until.Sub(now) > shortPause:
 		return limited, f.limits.until
-	case f.behind != "":
+	case f.lagReason != "":
 		return lagging, time.Time{}
 	}
 	return usable, time.Time{}
@@ -344,9 +344,9 @@ func (h *health) is(want state) bool {
 	return s == want
 }
 
-// rests returns how long the endpoint must not be called.
-func (h *health) rests() time.Duration {
-	f, now := h.look(), h.now()
+// pauseLeft returns how long the endpoint must not be called.
+func (h *health) pauseLeft() time.Duration {
+	f, now := h.snapshot(), h.now()
 	pause := max(0, f.limits.until.Sub(now))
 	if f.down {
 		pause = max(pause, f.failures.until.Sub(now))
@@ -358,18 +358,18 @@ func (h *health) rests() time.Duration {
 func (h *health) sawHead(head, best *Header) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.behind != "" {
-		h.unsteady = h.now()
+	if h.lagReason != "" {
+		h.unstableAt = h.now()
 	}
-	h.head, h.headAt, h.behind = head, h.now(), ""
+	h.head, h.headAt, h.lagReason = head, h.now(), ""
 	if best != nil && best.farAbove(head) {
-		h.behind = fmt.Sprintf("its head is block %d, and that of another endpoint block %d", head.Number, best.Number)
-		h.unsteady = h.headAt
+		h.lagReason = fmt.Sprintf("its head is block %d, and that of another endpoint block %d", head.Number, best.Number)
+		h.unstableAt = h.headAt
 	}
 }
 
 func (h *health) status(name string) registry.EndpointStatus {
-	f, now := h.look(), h.now()
+	f, now := h.snapshot(), h.now()
 	s, _ := f.stateAt(now)
 	st := registry.EndpointStatus{Name: name, State: stateNames[s], Subscribed: f.subscribed, LastError: f.lastError}
 	switch s {

@@ -70,17 +70,17 @@ func TestQuarantineGrowsAndEnds(t *testing.T) {
 	h := newHealth(Endpoint{}, f.clock())
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
 		_ = h.ask(t, f, errCut)
-		if got := h.rests(); got != want*time.Second || !h.is(failed) {
+		if got := h.pauseLeft(); got != want*time.Second || !h.is(failed) {
 			t.Errorf("after failure %d it rests %s, want %s, and counts as failed: %t", i+1, got, want*time.Second, h.is(failed))
 		}
 		f.pass(want * time.Second)
-		if h.rests() != 0 || !h.is(failed) {
-			t.Errorf("after its rest it rests %s, and counts as failed: %t", h.rests(), h.is(failed))
+		if h.pauseLeft() != 0 || !h.is(failed) {
+			t.Errorf("after its rest it rests %s, and counts as failed: %t", h.pauseLeft(), h.is(failed))
 		}
 	}
 	_ = h.ask(t, f, nil)
-	if !h.is(usable) || h.rests() != 0 {
-		t.Errorf("after a response it is usable: %t, and rests %s", h.is(usable), h.rests())
+	if !h.is(usable) || h.pauseLeft() != 0 {
+		t.Errorf("after a response it is usable: %t, and rests %s", h.is(usable), h.pauseLeft())
 	}
 	if st := h.status("x"); st.State != registry.EndpointUp || st.LastError != errCut.Error() || st.LastErrorAt == nil {
 		t.Errorf("the status is %+v", st)
@@ -91,17 +91,17 @@ func TestQuarantineGrowsAndEnds(t *testing.T) {
 // cannot be read, rests a second each time.
 func TestRareFailures(t *testing.T) {
 	for name, c := range map[string]struct {
-		ask  func(*oddNode) error
+		ask  func(*scriptedNode) error
 		good any
 	}{
-		"blocks": {func(n *oddNode) error { _, err := n.Latest(t.Context()); return err }, oddBlock},
-		"logs": {func(n *oddNode) error { _, err := n.logsOfRange(t.Context(), maxAnswer, 0, 99, nil); return err },
-			oddLogs()},
+		"blocks": {func(n *scriptedNode) error { _, err := n.Latest(t.Context()); return err }, scriptedBlock},
+		"logs": {func(n *scriptedNode) error { _, err := n.logsOfRange(t.Context(), maxAnswer, 0, 99, nil); return err },
+			scriptedLogs()},
 	} {
-		n, f := newOddNode(t), newFakeTime()
+		n, f := newScriptedNode(t), newFakeTime()
 		n.health.clock = f.clock()
 		answered := n.send
-		returns := func(result any, send func(http.ResponseWriter, []oddQuestion, bool)) {
+		returns := func(result any, send func(http.ResponseWriter, []scriptedCall, bool)) {
 			n.mu.Lock() // a handler that hangs up may still run
 			defer n.mu.Unlock()
 			n.result, n.send = func(string, []json.RawMessage) any { return result }, send
@@ -115,11 +115,11 @@ func TestRareFailures(t *testing.T) {
 				}
 			}
 			if returns(map[string]any{}, answered); i%2 == 0 {
-				returns(nil, func(w http.ResponseWriter, _ []oddQuestion, _ bool) { hangUp(w) })
+				returns(nil, func(w http.ResponseWriter, _ []scriptedCall, _ bool) { hangUp(w) })
 			}
 			f.pass(300 * time.Millisecond)
-			if err := c.ask(n); err == nil || n.health.rests() != firstQuarantine {
-				t.Fatalf("%s: half a minute after failure %d before it rests %s, %v", name, i, n.health.rests(), err)
+			if err := c.ask(n); err == nil || n.health.pauseLeft() != firstQuarantine {
+				t.Fatalf("%s: half a minute after failure %d before it rests %s, %v", name, i, n.health.pauseLeft(), err)
 			}
 			f.pass(firstQuarantine)
 		}
@@ -134,7 +134,7 @@ func TestCallsThatTimeOut(t *testing.T) {
 		began := f.now()
 		f.pass(callTimeout)
 		h.set(func(h *health) { h.fail(began, f.now(), errCut) })
-		if got := h.rests(); got != rests {
+		if got := h.pauseLeft(); got != rests {
 			t.Fatalf("it rests %s, want %s", got, rests)
 		}
 		f.pass(rests)
@@ -145,7 +145,7 @@ func TestCallsThatTimeOut(t *testing.T) {
 // A node that responds to each call, and to those for blocks with something else, is down like one that does not
 // respond: its rests grow, and the status shows since when.
 func TestResponsesThatCannotBeRead(t *testing.T) {
-	n, f := newOddNode(t), newFakeTime()
+	n, f := newScriptedNode(t), newFakeTime()
 	n.health.clock = f.clock()
 	var block any = map[string]any{}
 	n.result = func(method string, _ []json.RawMessage) any {
@@ -160,7 +160,7 @@ func TestResponsesThatCannotBeRead(t *testing.T) {
 		if _, err := n.identity(t.Context()); err == nil {
 			t.Fatal("the block is accepted")
 		}
-		if got := n.health.rests(); got != want*time.Second {
+		if got := n.health.pauseLeft(); got != want*time.Second {
 			t.Errorf("it rests %s, want %d s", got, want)
 		}
 		if st := n.health.status("x"); st.State != registry.EndpointDown || !st.FailingSince.Equal(since) {
@@ -172,7 +172,7 @@ func TestResponsesThatCannotBeRead(t *testing.T) {
 	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
 		fails(want, began)
 	}
-	block = with(oddBlock, "number", "0x0")
+	block = with(scriptedBlock, "number", "0x0")
 	if _, err := n.identity(t.Context()); err != nil || !n.health.is(usable) {
 		t.Errorf("when it returns the block: %v", err)
 	}
@@ -194,7 +194,7 @@ func TestFailuresOfOneMoment(t *testing.T) {
 	for _, b := range began[1:] {
 		_ = h.end(t.Context(), call{}, b, errCut)
 	}
-	if got := h.rests(); got != firstQuarantine {
+	if got := h.pauseLeft(); got != firstQuarantine {
 		t.Errorf("seven failures of one moment make it rest %s", got)
 	}
 	_ = h.end(t.Context(), call{}, began[0], nil)
@@ -225,18 +225,18 @@ func TestRateLimitAnswers(t *testing.T) {
 	for i, want := range []time.Duration{250, 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000} {
 		err := h.ask(t, f, plain)
 		var put *limitedError
-		if !errors.As(err, &put) || refused(err) || h.rests() != want*time.Millisecond {
-			t.Errorf("response %d without Retry-After gives %v and a rest of %s, want %s", i+1, err, h.rests(),
+		if !errors.As(err, &put) || refused(err) || h.pauseLeft() != want*time.Millisecond {
+			t.Errorf("response %d without Retry-After gives %v and a rest of %s, want %s", i+1, err, h.pauseLeft(),
 				want*time.Millisecond)
 		}
 		if want > 2000 != h.is(limited) {
-			t.Errorf("with a rest of %s it counts as limited: %t", h.rests(), h.is(limited))
+			t.Errorf("with a rest of %s it counts as limited: %t", h.pauseLeft(), h.is(limited))
 		}
-		f.pass(h.rests())
+		f.pass(h.pauseLeft())
 	}
 	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: 40 * time.Second})
-	if h.rests() != 40*time.Second {
-		t.Errorf("Retry-After of 40 s gives a rest of %s", h.rests())
+	if h.pauseLeft() != 40*time.Second {
+		t.Errorf("Retry-After of 40 s gives a rest of %s", h.pauseLeft())
 	}
 	if err := h.admit(t.Context(), 1); err == nil || len(f.slept) > 0 {
 		t.Errorf("a call is admitted while another endpoint may be used: %v, %v", err, f.slept)
@@ -247,12 +247,12 @@ func TestRateLimitAnswers(t *testing.T) {
 	}
 	_ = h.ask(t, f, nil)
 	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: time.Millisecond})
-	if h.rests() != firstLimitPause {
-		t.Errorf("Retry-After of a millisecond gives a rest of %s, so thousands of calls would be limited", h.rests())
+	if h.pauseLeft() != firstLimitPause {
+		t.Errorf("Retry-After of a millisecond gives a rest of %s, so thousands of calls would be limited", h.pauseLeft())
 	}
 	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: 100 * time.Hour})
-	if h.rests() != longestPause {
-		t.Errorf("Retry-After of 100 h gives a rest of %s", h.rests())
+	if h.pauseLeft() != longestPause {
+		t.Errorf("Retry-After of 100 h gives a rest of %s", h.pauseLeft())
 	}
 }
 

@@ -39,7 +39,7 @@ func (n *Node) identity(ctx context.Context) (identity, error) {
 		return identity{}, err
 	}
 	zero, err := n.ByNumber(ctx, 0)
-	if answers(err) {
+	if isAnswer(err) {
 		err = fmt.Errorf("the endpoint does not return block 0, which identifies its chain, so it cannot be used: %w", err)
 	}
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *Pool) checkAll(ctx context.Context) error {
 	asking.Wait()
 	var faults, wrong []error
 	for i, n := range p.all {
-		err := p.judge(n, ids[i], errs[i])
+		err := p.compareIdentity(n, ids[i], errs[i])
 		if _, is := errors.AsType[*contracts.OtherChainError](err); is {
 			wrong = append(wrong, err)
 		} else if err != nil {
@@ -93,9 +93,9 @@ func (p *Pool) checkAll(ctx context.Context) error {
 	return nil
 }
 
-// judge compares the chain of an endpoint, as far as it is known, with the configured one and with that of the other
-// endpoints.
-func (p *Pool) judge(n *Node, id identity, fault error) error {
+// compareIdentity compares the chain of an endpoint, as far as it is known, with the configured one and with that of
+// the other endpoints.
+func (p *Pool) compareIdentity(n *Node, id identity, fault error) error {
 	if fault != nil && (id.chainID == 0 || id.chainID == p.chainID) {
 		return fault
 	}
@@ -130,7 +130,7 @@ func (p *Pool) judge(n *Node, id identity, fault error) error {
 }
 
 func (p *Pool) identified(ctx context.Context, n *Node) error {
-	if !n.health.look().identified.IsZero() {
+	if !n.health.snapshot().identified.IsZero() {
 		return nil
 	}
 	return p.Identify(ctx, n)
@@ -140,7 +140,7 @@ func (p *Pool) identified(ctx context.Context, n *Node) error {
 // waiting would not help.
 func (p *Pool) Identify(ctx context.Context, n *Node) error {
 	id, err := n.identity(ctx)
-	err = p.judge(n, id, err)
+	err = p.compareIdentity(n, id, err)
 	if mistake, is := errors.AsType[*contracts.OtherChainError](err); is && p.Serving() == 0 {
 		return Refuse("no endpoint of chain.rpc is left that serves the chain: %w", mistake)
 	}

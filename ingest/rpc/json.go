@@ -27,9 +27,9 @@ func object(text []byte, expected string, one func(name, value []byte) error) er
 	return end(d)
 }
 
-// mostMembers is ten times the members of any object that is read. Without it, one with millions of them would take
+// maxMembers is ten times the members of any object that is read. Without it, one with millions of them would take
 // minutes.
-const mostMembers = 1000
+const maxMembers = 1000
 
 // members reads the next value, an object, and calls one with each of its members.
 func members(d *jx.Decoder, expected string, one func(name, value []byte) error) error {
@@ -41,8 +41,8 @@ func members(d *jx.Decoder, expected string, one func(name, value []byte) error)
 		return malformed(err)
 	}
 	for n := 0; all.Next(); n++ {
-		if n == mostMembers {
-			return fmt.Errorf("it has more than %d members and must be %s", mostMembers, expected)
+		if n == maxMembers {
+			return fmt.Errorf("it has more than %d members and must be %s", maxMembers, expected)
 		}
 		name := all.Key()
 		value, err := next(d)
@@ -101,7 +101,7 @@ func unexpected(d *jx.Decoder, expected string) error {
 	if err != nil {
 		return err
 	}
-	return otherThan(value, expected)
+	return unexpectedValue(value, expected)
 }
 
 // malformed returns the fault of a text from an error of its decoder.
@@ -123,7 +123,7 @@ var null = []byte("null")
 // none reports whether a value is missing or null.
 func none(value []byte) bool { return value == nil || bytes.Equal(value, null) }
 
-func otherThan(value []byte, expected string) error {
+func unexpectedValue(value []byte, expected string) error {
 	if value == nil {
 		return fmt.Errorf("it is missing and must be %s", expected)
 	}
@@ -132,7 +132,7 @@ func otherThan(value []byte, expected string) error {
 
 func text(value []byte) ([]byte, error) {
 	if value[0] != '"' {
-		return nil, otherThan(value, "a string")
+		return nil, unexpectedValue(value, "a string")
 	}
 	if bytes.IndexByte(value, '\\') < 0 {
 		return value[1 : len(value)-1], nil
@@ -148,7 +148,7 @@ func text(value []byte) ([]byte, error) {
 // a JSON integer. Digits in quotes without 0x may be of either base and are rejected.
 func quantity(value []byte) (n uint64, err error) {
 	if none(value) {
-		return 0, otherThan(value, "a number")
+		return 0, unexpectedValue(value, "a number")
 	}
 	switch c := value[0]; {
 	case c >= '0' && c <= '9' || c == '-':
@@ -159,13 +159,13 @@ func quantity(value []byte) (n uint64, err error) {
 		}
 		return n, nil
 	case c != '"':
-		return 0, otherThan(value, "a number")
+		return 0, unexpectedValue(value, "a number")
 	}
 	digits, err := text(value)
 	if err != nil {
 		return 0, err
 	}
-	if !prefixed(digits) {
+	if !hasHexPrefix(digits) {
 		return 0, fmt.Errorf("%.20q has no 0x, so that its base is not known", digits)
 	}
 	if n, err = strconv.ParseUint(string(digits[2:]), 16, 64); err != nil {
@@ -183,7 +183,7 @@ func index(value []byte) (uint32, error) {
 	return uint32(n), err
 }
 
-func prefixed(text []byte) bool { return len(text) >= 2 && text[0] == '0' && text[1]|0x20 == 'x' }
+func hasHexPrefix(text []byte) bool { return len(text) >= 2 && text[0] == '0' && text[1]|0x20 == 'x' }
 
 // digits returns the hexadecimal digits of any number of bytes; null, "" and "0x" are no bytes. Some nodes omit the 0x,
 // and bytes are never decimal.
@@ -195,7 +195,7 @@ func digits(value []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if prefixed(d) {
+	if hasHexPrefix(d) {
 		d = d[2:]
 	}
 	if len(d)%2 != 0 {
@@ -204,10 +204,10 @@ func digits(value []byte) ([]byte, error) {
 	return d, nil
 }
 
-// fixed reads exactly as many bytes as fit into out.
-func fixed(out, value []byte) error {
+// decodeFixed reads exactly as many bytes as fit into out.
+func decodeFixed(out, value []byte) error {
 	if none(value) {
-		return otherThan(value, "a string")
+		return unexpectedValue(value, "a string")
 	}
 	d, err := digits(value)
 	if err == nil && len(d) != 2*len(out) {

@@ -28,11 +28,11 @@ func (e *rpcError) Error() string {
 }
 
 // message returns the beginning of the message in lower case, for comparisons.
-func (e *rpcError) message() string { return strings.ToLower(beginning(e.Message)) }
+func (e *rpcError) message() string { return strings.ToLower(truncated(e.Message)) }
 
-// words returns the beginning of the message and of the data, in lower case, for comparisons. Some proxies write the
+// text returns the beginning of the message and of the data, in lower case, for comparisons. Some proxies write the
 // request into the data: a word that a request may contain must be looked for in the message.
-func (e *rpcError) words() string { return e.message() + " " + strings.ToLower(beginning(e.Data)) }
+func (e *rpcError) text() string { return e.message() + " " + strings.ToLower(truncated(e.Data)) }
 
 // refused reports whether the node itself returned the error, so that the same call with less to return may succeed.
 func refused(err error) bool {
@@ -40,10 +40,10 @@ func refused(err error) bool {
 	return is
 }
 
-// says reports whether the node itself returned the error, with a text that matches.
-func says(err error, wording *regexp.Regexp) bool {
+// matches reports whether the node itself returned the error, with a text that matches.
+func matches(err error, wording *regexp.Regexp) bool {
 	answer, is := errors.AsType[*rpcError](err)
-	return is && wording.MatchString(answer.words())
+	return is && wording.MatchString(answer.text())
 }
 
 func hasCode(err error, codes ...int) bool {
@@ -80,14 +80,14 @@ func (t *transport) ask(ctx context.Context, method string, params [][]any, most
 			return nil, err
 		}
 		result, err := resultOf(body, questions[0].ID)
-		return [][]byte{result}, quoting(err, body)
+		return [][]byte{result}, withExcerpt(err, body)
 	}
 	body, err := t.post(ctx, method, questions, most)
 	if err != nil {
 		return nil, err
 	}
 	results, err := resultsOf(body, place)
-	return results, quoting(err, body)
+	return results, withExcerpt(err, body)
 }
 
 func resultOf(body, id []byte) ([]byte, error) {
@@ -95,7 +95,7 @@ func resultOf(body, id []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.about(id)
+	return e.resultFor(id)
 }
 
 // resultsOf finds the results in the response to a batch, in any order. place maps the id of each call to its index.
@@ -118,7 +118,7 @@ func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
 			}
 			return nil, fmt.Errorf("%w: id %.40q of no call in the batch", errWrongCall, e.id)
 		}
-		result, err := e.about(e.question())
+		result, err := e.resultFor(e.question())
 		if err != nil {
 			return nil, err
 		}
@@ -135,9 +135,9 @@ func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
 	return results, nil
 }
 
-// quoting adds the beginning of a body to an error about its form, because the body often says in plain words what is
-// wrong.
-func quoting(err error, body []byte) error {
+// withExcerpt adds the beginning of a body to an error about its form, because the body often says in plain words what
+// is wrong.
+func withExcerpt(err error, body []byte) error {
 	if errors.Is(err, errNotJSON) || errors.Is(err, errForeign) {
 		return fmt.Errorf("%w: %s", err, excerpt(body))
 	}
@@ -213,9 +213,9 @@ func readEnvelope(d *jx.Decoder) (e envelope, err error) {
 	return e, err
 }
 
-// about returns the bytes of the result for the call with this id, or the error of the response as an *rpcError. A
+// resultFor returns the bytes of the result for the call with this id, or the error of the response as an *rpcError. A
 // response without an id is accepted, because each call has its own HTTP request.
-func (e envelope) about(id []byte) ([]byte, error) {
+func (e envelope) resultFor(id []byte) ([]byte, error) {
 	switch {
 	case !bytes.Equal(e.question(), id) && !none(e.id):
 		return nil, fmt.Errorf("%w: id %.40q instead of %s", errWrongCall, e.id, id)

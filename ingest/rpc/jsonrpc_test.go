@@ -58,7 +58,7 @@ func TestOpenEnvelope(t *testing.T) {
 		e, err := openEnvelope([]byte(c.body))
 		var result []byte
 		if err == nil {
-			result, err = e.about([]byte("7"))
+			result, err = e.resultFor([]byte("7"))
 		}
 		if !errors.Is(err, c.want) || string(result) != c.result || err != nil && len(err.Error()) > 200 {
 			t.Errorf("%.60q gives %.60q and %.500v, want %.60q and %v", c.body, result, err, c.result, c.want)
@@ -137,7 +137,7 @@ func TestNodeErrorsKeepTheirParts(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
-		_, err = e.about([]byte("7"))
+		_, err = e.resultFor([]byte("7"))
 		var got *rpcError
 		if !errors.As(err, &got) || got.Code != want.Code || got.Message != want.Message ||
 			string(got.Data) != string(want.Data) {
@@ -159,13 +159,13 @@ func FuzzOpenEnvelope(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if all, _, err := openBatch(body, HeadersAtOnce); err == nil &&
+		if all, _, err := openBatch(body, MaxBatchHeaders); err == nil &&
 			!bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) && len(all) != 1 {
 			t.Errorf("%q is read as %d responses", body, len(all))
 		}
 		got, err := openEnvelope(body)
 		var want map[string]json.RawMessage
-		if json.Unmarshal(body, &want) != nil || want == nil || len(want) > mostMembers {
+		if json.Unmarshal(body, &want) != nil || want == nil || len(want) > maxMembers {
 			if err == nil && json.Valid(body) {
 				t.Errorf("%q is not an object and gives %+v", body, got)
 			}

@@ -17,10 +17,10 @@ import (
 
 // refusal is what the error of a range reveals about the endpoint's limits.
 type refusal struct {
-	kind    refusalKind
-	blocks  uint64 // maximum blocks of a range, 0 if not named
-	results int    // maximum logs of a response, 0 if not named
-	ours    bool   // the response was longer than this program accepts
+	kind     refusalKind
+	blocks   uint64 // maximum blocks of a range, 0 if not named
+	results  int    // maximum logs of a response, 0 if not named
+	ownLimit bool   // the response was longer than this program accepts
 }
 
 type refusalKind int
@@ -32,7 +32,7 @@ const (
 	unclear                       // an error of the node that may mean anything
 	unanswered                    // no response in time: a shorter range may succeed, or the endpoint hangs
 	// the node does not have the blocks, not yet or no longer: a shorter range would not help
-	absent
+	blocksMissing
 )
 
 func (k refusalKind) splits() bool { return k == tooMuch || k == unclear || k == unanswered }
@@ -41,26 +41,26 @@ func (k refusalKind) splits() bool { return k == tooMuch || k == unclear || k ==
 const figure = `([0-9][0-9,_']*(?:\.[0-9]+)? ?(?:k|m|thousand|million)?)\b`
 
 var (
-	// Messages about the number of calls: always with the words of ofCalls, and with those of ofRate if they name no
-	// number of blocks or results.
-	ofCalls = regexp.MustCompile(`too many requests|request rate|rate.?limit|requests? (?:per|/) ?(?:second|minute|day)` +
+	// Messages about the number of calls: always with the words of callLimitText, and with those of rateText if they name
+	// no number of blocks or results.
+	callLimitText = regexp.MustCompile(`too many requests|request rate|rate.?limit|requests? (?:per|/) ?(?:second|minute|day)` +
 		`|per second (?:capacity|limit)|throughput|daily request|request count exceeded|quota`)
-	ofRate = regexp.MustCompile(`\brates?\b|\brps\b|throttl|per (?:second|minute|day)|[0-9] ?/ ?(?:s|sec|second|minute|day)\b` +
+	rateText = regexp.MustCompile(`\brates?\b|\brps\b|throttl|per (?:second|minute|day)|[0-9] ?/ ?(?:s|sec|second|minute|day)\b` +
 		`|request limit|concurrent requests|capacity|credit|compute unit|slow down`)
 	// Messages that name a number of results or of blocks.
-	ofResults = regexp.MustCompile(`(?:more than|max\w*|limit\w*|cap|exceed\w*|up to|over)\D{0,40}` + figure +
+	resultLimitText = regexp.MustCompile(`(?:more than|max\w*|limit\w*|cap|exceed\w*|up to|over)\D{0,40}` + figure +
 		`\s*(?:results|logs|log entries|events|records|entries|items)` +
 		`|max(?:imum)? (?:number of )?(?:results|logs)\D{0,25}` + figure)
 	// Figures that are neither: those with another unit, the age of blocks, their distance from the head, how many a node
 	// keeps, and the head itself.
-	ofOthers = regexp.MustCompile(figure + `\s*(?:[kmgt]i?b|(?:kilo|mega|giga|kibi|mebi|gibi)?bytes?|ms|milliseconds?` +
+	otherFigures = regexp.MustCompile(figure + `\s*(?:[kmgt]i?b|(?:kilo|mega|giga|kibi|mebi|gibi)?bytes?|ms|milliseconds?` +
 		`|s|secs?|seconds?|mins?|minutes?|hours?|days?|requests?|calls?|queries|addresses|topics|credits?` +
 		`|(?:compute )?units?|gas)\b` +
 		`|\b(?:older|earlier) than [^0-9]{0,20}` + figure + `[- ]*(?:blocks?\b)?` +
 		`|` + figure + `[- ]*blocks? (?:old|ago|(?:of|(?:behind|below|before|ahead(?: of)?|above|beyond|past)) (?:the )?(?:chain )?(?:head|tip|latest|current))\b` +
 		`|\b(?:(?:last|latest|most recent|newest)|(?:retention|keeps|retains|stores)\b[^0-9]{0,30}) ?` + figure + `[- ]*blocks?\b` +
 		`|\bmax(?:imum)? (?:(?:block )?height(?: is)?|block is) ` + figure)
-	ofBlocks = []*regexp.Regexp{
+	blockLimitTexts = []*regexp.Regexp{
 		regexp.MustCompile(`\( ?[0-9]+ ?> ?` + figure + ` ?\)`),
 		regexp.MustCompile(`range\w*:? [0-9]+,? (?:>|exceeds?|max|is (?:higher|larger|greater) than)[^0-9\[]{0,30}` + figure),
 		regexp.MustCompile(`(?:limited to|up to|at most|max\w*|limit\w*|over|than|within|exceed\w*)\b[^0-9\[]{0,30}(?:0 ?- ?)?` + figure + `[- ]*(?:blocks?\b|range)`),
@@ -69,28 +69,28 @@ var (
 		regexp.MustCompile(`(?:maximum|limit) is (?:set to )?` + figure),
 		regexp.MustCompile(`smaller than size ` + figure),
 	}
-	// ofHead matches the messages of a node that is behind: go-ethereum, reth and Erigon ("block range extends beyond
-	// current head block", "request beyond head block"), Nethermind and OpenEthereum ("One of the blocks specified in
-	// filter ... cannot be found"), Avalanche ("requested to block 8 after last accepted block 7"), Tendermint chains
-	// ("height 8 must be less than or equal to the current blockchain height 7"), and load balancers ("block 8 is
-	// beyond the latest block 7 of this node", "upstream does not have the requested block yet"). A bound that is not
-	// the head ("beyond the limit of 1000 blocks") does not match.
-	ofHead = regexp.MustCompile(`(?:beyond|past|after|above|ahead of|(?:greater|higher|larger|newer|more) than|exceeds?|(?:less|lower|smaller) than or equal to) ` +
+	// aboveHeadText matches the messages of a node that is behind: go-ethereum, reth and Erigon ("block range extends
+	// beyond current head block", "request beyond head block"), Nethermind and OpenEthereum ("One of the blocks specified
+	// in filter ... cannot be found"), Avalanche ("requested to block 8 after last accepted block 7"), Tendermint chains
+	// ("height 8 must be less than or equal to the current blockchain height 7"), and load balancers ("block 8 is beyond
+	// the latest block 7 of this node", "upstream does not have the requested block yet"). A bound that is not the head
+	// ("beyond the limit of 1000 blocks") does not match.
+	aboveHeadText = regexp.MustCompile(`(?:beyond|past|after|above|ahead of|(?:greater|higher|larger|newer|more) than|exceeds?|(?:less|lower|smaller) than or equal to) ` +
 		`(?:the |its |our |this )*(?:(?:node|chain|network)(?:'s)? )?(?:(?:current|latest|last|newest|highest|best|known|accepted|blockchain|chain) ?)+(?:head|tip|block|height)\b` +
 		`|(?:beyond|past|above|ahead of|exceeds?|(?:greater|higher) than) (?:the )?(?:head|tip)\b` +
 		`|blocks? specified in (?:the )?filter.{0,60}cannot be found` +
 		`|(?:does not|doesn't|do not|don't) have (?:the |this |these )?(?:requested )?(?:block|header)s?\b` +
 		`|future block|unknown block|(?:could not|cannot|can't) find (?:the )?(?:block|header)`)
-	// ofMissing matches the messages of a node that does not have the blocks or has dropped them ("old data not available
-	// due to pruning" of Erigon), and ofArchive those of a provider that sells old blocks ("Archive, Debug and Trace
-	// requests are not available on your current plan"). One that names a limit is about the length of the range ("block
-	// range over 500 is not available"), and one that matches ofArchive may be about it without a number.
-	ofMissing = regexp.MustCompile(`(?:block|header|height)s?\b[^.]{0,40}(?:not (?:been )?yet\b|(?:is|are|lies?) in the future|not (?:found|available)|do(?:es)? ?n[o']t exist)` +
+	// missingBlocksText matches the messages of a node that does not have the blocks or has dropped them ("old data not
+	// available due to pruning" of Erigon), and archiveText those of a provider that sells old blocks ("Archive, Debug
+	// and Trace requests are not available on your current plan"). One that names a limit is about the length of the
+	// range ("block range over 500 is not available"), and one that matches archiveText may be about it without a number.
+	missingBlocksText = regexp.MustCompile(`(?:block|header|height)s?\b[^.]{0,40}(?:not (?:been )?yet\b|(?:is|are|lies?) in the future|not (?:found|available)|do(?:es)? ?n[o']t exist)` +
 		`|\bprun(?:ed|ing)\b|histor(?:y|ical)[^.]{0,30}(?:unavailable|not available|expired)|missing trie node`)
-	ofArchive = regexp.MustCompile(`\barchiv(?:e|al)\b[^.0-9]{0,60}\b(?:not (?:available|included|supported|allowed)|require[sd]?|restricted)\b` +
+	archiveText = regexp.MustCompile(`\barchiv(?:e|al)\b[^.0-9]{0,60}\b(?:not (?:available|included|supported|allowed)|require[sd]?|restricted)\b` +
 		`|\brequires? an? archiv(?:e|al)\b`)
-	ofLength = regexp.MustCompile(`range|limit`)
-	ofLimit  = regexp.MustCompile(`range|too (?:large|big|wide|long|many)|larger than|exceed|limit|time(?:d)? ?-?out|deadline|more than|smaller|narrow|reduce`)
+	lengthText = regexp.MustCompile(`range|limit`)
+	limitText  = regexp.MustCompile(`range|too (?:large|big|wide|long|many)|larger than|exceed|limit|time(?:d)? ?-?out|deadline|more than|smaller|narrow|reduce`)
 )
 
 // refusalOf interprets the error of a call for logs.
@@ -101,7 +101,7 @@ func refusalOf(ctx context.Context, err error) refusal {
 	case err == nil, ctx.Err() != nil:
 		return refusal{}
 	case errors.Is(err, errAnswerTooLong):
-		return refusal{kind: tooMuch, ours: true}
+		return refusal{kind: tooMuch, ownLimit: true}
 	case errors.Is(err, context.DeadlineExceeded):
 		return refusal{kind: unanswered}
 	case errors.As(err, &status) &&
@@ -117,33 +117,35 @@ func refusalOf(ctx context.Context, err error) refusal {
 		// 524: a proxy timed out
 		return refusal{kind: tooMuch}
 	}
-	if r := read(&rpcError{Message: status.Body}); r.kind == absent || r.kind == tooMuch && status.Status < 500 {
+	if r := read(&rpcError{Message: status.Body}); r.kind == blocksMissing || r.kind == tooMuch && status.Status < 500 {
 		return r
 	}
 	return refusal{}
 }
 
-// mostWords is how much of a node's error message is read: a dozen regular expressions would scan megabytes.
-const mostWords = 4 << 10
+// maxErrorText is how much of a node's error message is read: a dozen regular expressions would scan megabytes.
+const maxErrorText = 4 << 10
 
-func beginning[T ~string | ~[]byte](text T) string { return string(text[:min(len(text), mostWords)]) }
+func truncated[T ~string | ~[]byte](text T) string {
+	return string(text[:min(len(text), maxErrorText)])
+}
 
 // read interprets an error that the node itself returned.
 func read(answer *rpcError) refusal {
-	text := answer.words()
+	text := answer.text()
 	switch {
-	case ofCalls.MatchString(answer.message()):
+	case callLimitText.MatchString(answer.message()):
 		return refusal{kind: tooOften}
-	case answer.Code == prunedHistory, ofHead.MatchString(text):
-		return refusal{kind: absent} // the message is about the position of the range, not about its length
+	case answer.Code == prunedHistory, aboveHeadText.MatchString(text):
+		return refusal{kind: blocksMissing} // the message is about the position of the range, not about its length
 	}
 	r := refusal{kind: unclear}
-	figures := ofOthers.ReplaceAllString(text, " ")
-	if m := ofResults.FindStringSubmatch(figures); m != nil {
+	figures := otherFigures.ReplaceAllString(text, " ")
+	if m := resultLimitText.FindStringSubmatch(figures); m != nil {
 		r.results = int(min(figureOf(m[1]+m[2]), math.MaxInt32))
 	}
-	figures = ofResults.ReplaceAllString(figures, " ")
-	for _, wording := range ofBlocks {
+	figures = resultLimitText.ReplaceAllString(figures, " ")
+	for _, wording := range blockLimitTexts {
 		if m := wording.FindStringSubmatch(figures); m != nil {
 			r.blocks = figureOf(m[1])
 			break
@@ -152,11 +154,11 @@ func read(answer *rpcError) refusal {
 	switch {
 	case r.results > 0, r.blocks > 0:
 		r.kind = tooMuch
-	case ofMissing.MatchString(text), ofArchive.MatchString(text) && !ofLength.MatchString(text):
-		r.kind = absent
-	case ofRate.MatchString(text):
+	case missingBlocksText.MatchString(text), archiveText.MatchString(text) && !lengthText.MatchString(text):
+		r.kind = blocksMissing
+	case rateText.MatchString(text):
 		r.kind = tooOften
-	case answer.Code == limitExceeded, ofLimit.MatchString(text):
+	case answer.Code == limitExceeded, limitText.MatchString(text):
 		r.kind = tooMuch
 	}
 	return r
@@ -178,15 +180,15 @@ func figureOf(text string) uint64 {
 	return uint64(n * times)
 }
 
-// learned is a bound that is found by trying. It falls when the endpoint refuses more, and rises slowly with success,
-// because limits depend on the load, the plan and the contents of the blocks.
-type learned struct {
-	at, most uint64 // the bound, and the highest that it may become
+// adaptiveLimit is a bound that is found by trying. It falls when the endpoint refuses more, and rises slowly with
+// success, because limits depend on the load, the plan and the contents of the blocks.
+type adaptiveLimit struct {
+	bound, max uint64 // the bound, and the highest that it may become
 	// before is the bound before it was raised last, until a success shows that the endpoint accepts the raised one.
-	before   uint64
-	streak   int // successes at the bound since it changed
-	patience int // successes after which it is raised; twice as many after a raise that was refused
-	least    int // the patience after a raise that was accepted
+	before      uint64
+	streak      int // successes at the bound since it changed
+	patience    int // successes after which it is raised; twice as many after a raise that was refused
+	minPatience int // the patience after a raise that was accepted
 }
 
 const (
@@ -194,55 +196,55 @@ const (
 	// been the reason for the bound; each call of a refused batch may be billed.
 	rangesAfter  = 4
 	batchesAfter = 64
-	mostPatience = 1024
+	maxPatience  = 1024
 )
 
-func newLearned(most uint64, least int) learned {
-	return learned{at: most, most: most, patience: least, least: least}
+func newAdaptiveLimit(most uint64, least int) adaptiveLimit {
+	return adaptiveLimit{bound: most, max: most, patience: least, minPatience: least}
 }
 
-// gave notes that the endpoint accepted n.
-func (l *learned) gave(n uint64) {
-	if n < l.at || l.at == l.most {
+// succeeded notes that the endpoint accepted n.
+func (l *adaptiveLimit) succeeded(n uint64) {
+	if n < l.bound || l.bound == l.max {
 		return
 	}
 	if l.before > 0 {
-		l.before, l.patience = 0, l.least
+		l.before, l.patience = 0, l.minPatience
 	}
 	if l.streak++; l.streak >= l.patience {
-		l.before, l.at, l.streak = l.at, min(l.most, l.at+l.at/4+1), 0
+		l.before, l.bound, l.streak = l.bound, min(l.max, l.bound+l.bound/4+1), 0
 	}
 }
 
 // refused notes that the endpoint refused n, which is 2 or more, and the bound that it named, 0 for none. It returns
 // the new bound, which is below n.
-func (l *learned) refused(n, named uint64) uint64 {
+func (l *adaptiveLimit) refused(n, named uint64) uint64 {
 	raised := l.before > 0 && n > l.before
 	switch {
 	case named > 0 && named < n:
-		l.at = named
+		l.bound = named
 	case raised:
-		l.at = l.before
-	case n > l.at:
-		return l.at // the call was made before the bound fell
+		l.bound = l.before
+	case n > l.bound:
+		return l.bound // the call was made before the bound fell
 	default:
-		l.at = n / 2
+		l.bound = n / 2
 	}
 	if raised {
-		l.patience = min(2*l.patience, mostPatience)
+		l.patience = min(2*l.patience, maxPatience)
 	}
 	l.before, l.streak = 0, 0
-	return l.at
+	return l.bound
 }
 
 // limits is what is known about the limits of one endpoint. The ranges in flight share it.
 type limits struct {
 	mu      sync.Mutex
-	width   uint64  // blocks of the next range, as far as the contents of the last one say
-	known   bool    // something bounds the width: the caller, a limit, or the contents of the blocks
-	ranges  learned // blocks of a range that the endpoint accepts
-	batch   learned // calls of a batch that the endpoint accepts; 1 if it rejects batches
-	results int     // maximum logs of a response that the endpoint named; 0 for none
+	width   uint64        // blocks of the next range, as far as the contents of the last one say
+	known   bool          // something bounds the width: the caller, a limit, or the contents of the blocks
+	ranges  adaptiveLimit // blocks of a range that the endpoint accepts
+	batch   adaptiveLimit // calls of a batch that the endpoint accepts; 1 if it rejects batches
+	results int           // maximum logs of a response that the endpoint named; 0 for none
 
 	hung    uint64 // blocks of the shortest range that timed out since one was answered; 0 for none
 	longest uint64 // blocks of the longest range that was answered lately; 0 for none
@@ -250,56 +252,58 @@ type limits struct {
 }
 
 const (
-	// The first range is short. While the responses are nearly empty, the next one is up to leap times as long.
+	// The first range is short. While the responses are nearly empty, the next one is up to maxGrowth times as long.
 	firstWidth = 8
-	leap       = 64
-	// slow is the response time above which ranges become shorter.
-	slow = 5 * time.Second
-	// lately is after how many shorter ranges that were answered a longer one no longer counts. If every third call hangs,
-	// so many of one length do so in a row once in 6,561 times.
-	lately = 8
+	maxGrowth  = 64
+	// slowResponse is the response time above which ranges become shorter.
+	slowResponse = 5 * time.Second
+	// recentRanges is after how many shorter ranges that were answered a longer one no longer counts. If every third call
+	// hangs, so many of one length do so in a row once in 6,561 times.
+	recentRanges = 8
 )
 
 func newLimits() *limits {
 	return &limits{
-		width: firstWidth, ranges: newLearned(math.MaxInt64, rangesAfter), batch: newLearned(HeadersAtOnce, batchesAfter),
+		width: firstWidth, ranges: newAdaptiveLimit(math.MaxInt64, rangesAfter),
+		batch: newAdaptiveLimit(MaxBatchHeaders, batchesAfter),
 	}
 }
 
 func (l *limits) next(most uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	width := min(l.width, l.ranges.at, most)
+	width := min(l.width, l.ranges.bound, most)
 	if l.hung > 0 {
 		width = min(width, afterTimeout(l.hung)) // another endpoint may continue the range that timed out
 	}
 	return max(1, width)
 }
 
-func (l *limits) answers() bool {
+func (l *limits) hasAnswered() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.longest > 0
 }
 
-// settled reports whether it is known how wide a range of up to most blocks may be. Until then ranges are read one
+// widthKnown reports whether it is known how wide a range of up to most blocks may be. Until then ranges are read one
 // after the other.
-func (l *limits) settled(most uint64) bool {
+func (l *limits) widthKnown(most uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.known || l.width >= most
 }
 
-// gave updates the width after a response with this number of logs and bytes: towards the one whose responses have the
-// target number of bytes and fewer logs than the endpoint returns. Once something has bounded it, it at most doubles.
-func (l *limits) gave(blocks uint64, logs, bytes, target int, took time.Duration) {
+// rangeSucceeded updates the width after a response with this number of logs and bytes: towards the one whose responses
+// have the target number of bytes and fewer logs than the endpoint returns. Once something has bounded it, it at most
+// doubles.
+func (l *limits) rangeSucceeded(blocks uint64, logs, bytes, target int, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hung = 0
-	if l.shorter++; blocks >= l.longest || l.shorter > lately {
+	if l.shorter++; blocks >= l.longest || l.shorter > recentRanges {
 		l.longest, l.shorter = blocks, 0
 	}
-	if took > slow {
+	if took > slowResponse {
 		l.known = true
 		l.width = max(1, min(l.width, blocks/2))
 		return
@@ -307,22 +311,22 @@ func (l *limits) gave(blocks uint64, logs, bytes, target int, took time.Duration
 	if logs > l.results {
 		l.results = 0 // it returns more than that now
 	}
-	ideal := l.ideal(logs, bytes, target)
+	growth := l.targetGrowth(logs, bytes, target)
 	grown := 2 * blocks
-	if l.known = l.known || ideal < 4; !l.known {
-		grown = blocks * uint64(min(leap, ideal/2))
+	if l.known = l.known || growth < 4; !l.known {
+		grown = blocks * uint64(min(maxGrowth, growth/2))
 	}
-	l.width = max(1, min(max(l.width, grown), uint64(min(ideal*float64(blocks), 1e9))))
-	l.ranges.gave(blocks)
+	l.width = max(1, min(max(l.width, grown), uint64(min(growth*float64(blocks), 1e9))))
+	l.ranges.succeeded(blocks)
 }
 
-// ideal returns how many times as wide as a range with this number of logs and bytes a range should be.
-func (l *limits) ideal(logs, bytes, target int) float64 {
-	ideal := float64(target) / float64(bytes+1)
+// targetGrowth returns how many times as wide as a range with this number of logs and bytes a range should be.
+func (l *limits) targetGrowth(logs, bytes, target int) float64 {
+	growth := float64(target) / float64(bytes+1)
 	if l.results > 0 && logs > 0 {
-		ideal = min(ideal, 0.9*float64(l.results)/float64(logs))
+		growth = min(growth, 0.9*float64(l.results)/float64(logs))
 	}
-	return ideal
+	return growth
 }
 
 // refused updates the limits after a refusal or a timeout of a range of 2 or more blocks, and returns how many to
@@ -348,7 +352,7 @@ func (l *limits) refused(blocks uint64, r refusal) uint64 {
 		l.results = r.results
 	}
 	// A limit on the length of a response does not bound later ranges. An unnamed limit may be one on the blocks.
-	if r.results == 0 && !r.ours || r.blocks > 0 && r.blocks < blocks {
+	if r.results == 0 && !r.ownLimit || r.blocks > 0 && r.blocks < blocks {
 		fewer = l.ranges.refused(blocks, r.blocks)
 	}
 	l.width = max(1, min(l.width, fewer))
@@ -357,9 +361,9 @@ func (l *limits) refused(blocks uint64, r refusal) uint64 {
 
 func afterTimeout(blocks uint64) uint64 { return max(1, blocks/16) }
 
-// cut reports whether a response with this number of logs may have been truncated: it is the maximum that the endpoint
-// named, or a round number.
-func (l *limits) cut(logs int) bool {
+// maybeTruncated reports whether a response with this number of logs may have been truncated: it is the maximum that
+// the endpoint named, or a round number.
+func (l *limits) maybeTruncated(logs int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return logs > 0 && (logs == l.results || logs%1000 == 0)
@@ -368,18 +372,18 @@ func (l *limits) cut(logs int) bool {
 func (l *limits) callsAtOnce() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return int(l.batch.at)
+	return int(l.batch.bound)
 }
 
-func (l *limits) gaveCalls(calls int) {
+func (l *limits) batchSucceeded(calls int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.batch.gave(uint64(calls))
+	l.batch.succeeded(uint64(calls))
 }
 
-// fewerCalls shortens batches after a refusal of one, to so many calls or, with 0, to half. It returns false for a
+// batchRefused shortens batches after a refusal of one, to so many calls or, with 0, to half. It returns false for a
 // single call.
-func (l *limits) fewerCalls(calls int, named uint64) bool {
+func (l *limits) batchRefused(calls int, named uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if calls > 1 {

@@ -21,7 +21,7 @@ func (n *Node) logs(
 	if len(addresses) > 0 {
 		filter["address"] = addresses
 	}
-	c := call{method: "eth_getLogs", params: []any{filter}, most: most}
+	c := call{method: "eth_getLogs", params: []any{filter}, maxBytes: most}
 	a, err := asked(ctx, n, c, decodeLogs)
 	if err == nil && a.null {
 		a, err = asked(ctx, n, c, decodeLogs)
@@ -57,26 +57,26 @@ func (n *Node) logsByHash(ctx context.Context, h *Header, addresses []common.Add
 		return nil, err
 	}
 	n.health.resume(&n.health.logs)
-	return n.ofBlock(a, h, addresses)
+	return n.logsOfResponse(a, h, addresses)
 }
 
-// ofBlock returns the logs of a response about one block. If the node marks a log of this block as removed, the block
-// has left the node's chain, which is an error; removed logs of other blocks are ignored.
-func (n *Node) ofBlock(a *answer, h *Header, addresses []common.Address) ([]*event.Log, error) {
+// logsOfResponse returns the logs of a response about one block. If the node marks a log of this block as removed, the
+// block has left the node's chain, which is an error; removed logs of other blocks are ignored.
+func (n *Node) logsOfResponse(a *answer, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	for _, l := range a.removed {
 		if len(l.BlockHash) == 0 || bytes.Equal(l.BlockHash, h.Hash[:]) {
 			return nil, fmt.Errorf("%s returned a log of block %d (%s) that is removed, so the block has left its chain (log "+
 				"%d)", n.Name, h.Number, h.Hash, l.LogIndex)
 		}
 	}
-	if err := n.belong(a.logs, h); err != nil {
+	if err := n.checkBlock(a.logs, h); err != nil {
 		return nil, err
 	}
 	return a.logs, n.plausible(a.logs, addresses)
 }
 
-// belong checks that logs belong to a block, and sets their time to the block's.
-func (n *Node) belong(logs []*event.Log, h *Header) error {
+// checkBlock checks that logs belong to a block, and sets their time to the block's.
+func (n *Node) checkBlock(logs []*event.Log, h *Header) error {
 	for _, l := range logs {
 		switch {
 		case l.BlockNumber != h.Number || !bytes.Equal(l.BlockHash, h.Hash[:]):

@@ -24,7 +24,7 @@ type Node struct {
 	spent   Bill
 	numbers atomic.Bool // contracts are called by block number, because the node does not accept a hash
 
-	vouching sync.Mutex // held while it is checked whether the node has old logs
+	logCheck sync.Mutex // held while it is checked whether the node has old logs
 
 	dialling sync.Mutex
 	socket   *ethrpc.Client // nil for HTTP, and before the first call
@@ -86,7 +86,7 @@ func (n *Node) HasCode(ctx context.Context, address common.Address, at *Header) 
 		return err == nil, err
 	}
 	if code, err = n.atEndOf(ctx, at, method, address); err == nil {
-		err = n.stillThere(ctx, []Sample{{At: at}})
+		err = n.checkCanonical(ctx, []Sample{{At: at}})
 	}
 	return len(code) > 0, err
 }

@@ -16,9 +16,9 @@ import (
 
 const (
 	// A commit of parts without a block costs one header, that of its last block, so it waits for many parts, but not
-	// longer than commitEvery: blocks that were not committed are read again after a crash, and a query as of an old block
-	// uses the time of the last block that has a record.
-	PartsAtOnce = 16
+	// longer than commitEvery: blocks that were not committed are read again after a crash, and a query as of an old
+	// block uses the time of the last block that has a record.
+	MaxParts    = 16
 	commitEvery = 20 * time.Second
 	// CommitBytes is roughly the size of the responses that one commit contains.
 	CommitBytes = 8 << 20
@@ -67,20 +67,20 @@ func (p *Pipeline) Close() {
 // recordFrom are recorded, and logs from headersFrom are compared with the headers.
 func (p *Pipeline) Fill(n *Node, to, recordFrom, headersFrom uint64) {
 	for _, j := range p.jobs {
-		if j.running != nil && j.ended() && p.passOn(n, j) {
+		if j.running != nil && j.ended() && p.canContinue(n, j) {
 			j.running, j.err = nil, nil
 		}
 		if j.running == nil && !j.done() {
 			p.start(n, j)
 		}
 	}
-	l, flight := n.limits, p.reader.flight
-	if !l.settled(p.reader.most) {
+	l, flight := n.limits, p.reader.inFlight
+	if !l.widthKnown(p.reader.maxBlocks) {
 		flight = 1
 	}
 	for len(p.jobs) < flight && p.next <= to {
-		width := l.next(p.reader.most)
-		j := &job{at: p.next, to: min(to, p.next+width-1), recordFrom: recordFrom, headersFrom: headersFrom}
+		width := l.next(p.reader.maxBlocks)
+		j := &job{next: p.next, to: min(to, p.next+width-1), recordFrom: recordFrom, headersFrom: headersFrom}
 		p.next = j.to + 1
 		p.jobs = append(p.jobs, j)
 		p.start(n, j)
@@ -89,12 +89,12 @@ func (p *Pipeline) Fill(n *Node, to, recordFrom, headersFrom uint64) {
 
 func (p *Pipeline) start(n *Node, j *job) {
 	running := make(chan struct{})
-	j.running, j.err, j.node, j.had = running, nil, p.deal(n, j), len(j.parts)
+	j.running, j.err, j.node, j.had = running, nil, p.nextNode(n, j), len(j.parts)
 	p.wg.Go(func() {
 		defer close(running)
 		ctx, span := telemetry.Begin(p.ctx, telemetry.Internal, "read range")
 		j.err = p.reader.run(ctx, j.node, j)
-		telemetry.Number(span, telemetry.BlockNumber, j.at-1)
+		telemetry.Number(span, telemetry.BlockNumber, j.next-1)
 		telemetry.End(span, j.err)
 		j.node.health.readRange(p.ctx, len(j.parts) > j.had, j.err)
 		for _, part := range j.parts[j.had:] {
@@ -110,8 +110,8 @@ func (p *Pipeline) Parents() (parents []string) {
 	return parents
 }
 
-// deal returns the endpoint for a job: the one with the fewest jobs that has not failed at it; n if all have.
-func (p *Pipeline) deal(n *Node, j *job) *Node {
+// nextNode returns the endpoint for a job: the one with the fewest jobs that has not failed at it; n if all have.
+func (p *Pipeline) nextNode(n *Node, j *job) *Node {
 	busy := map[*Node]int{}
 	for _, other := range p.jobs {
 		if other.running != nil && other != j && !other.ended() {
@@ -131,8 +131,8 @@ func (p *Pipeline) deal(n *Node, j *job) *Node {
 	return best
 }
 
-// passOn reports whether a job that ended with an error can continue at an endpoint that has not failed at it.
-func (p *Pipeline) passOn(n *Node, j *job) bool {
+// canContinue reports whether a job that ended with an error can continue at an endpoint that has not failed at it.
+func (p *Pipeline) canContinue(n *Node, j *job) bool {
 	if j.err == nil {
 		return false
 	}
@@ -156,7 +156,7 @@ func (j *job) ended() bool {
 // commit, also if it returns an error: that of the last endpoint that could take the job. A job that is not done
 // continues at the next Fill.
 func (p *Pipeline) Gather(ctx context.Context, n *Node) (err error) {
-	for waited := false; len(p.jobs) > 0 && p.held < CommitBytes && len(p.ready) < PartsAtOnce; waited = true {
+	for waited := false; len(p.jobs) > 0 && p.held < CommitBytes && len(p.ready) < MaxParts; waited = true {
 		j := p.jobs[0]
 		if !waited {
 			select {
@@ -172,11 +172,11 @@ func (p *Pipeline) Gather(ctx context.Context, n *Node) (err error) {
 			p.since = time.Now()
 		}
 		err = j.err
-		if p.passOn(n, j) {
+		if p.canContinue(n, j) {
 			err = nil
 		}
-		p.ready, p.held = append(p.ready, j.parts...), p.held+j.held
-		j.running, j.parts, j.held, j.err = nil, nil, 0, nil
+		p.ready, p.held = append(p.ready, j.parts...), p.held+j.bytes
+		j.running, j.parts, j.bytes, j.err = nil, nil, 0, nil
 		if !j.done() {
 			return err
 		}
@@ -193,7 +193,7 @@ func (p *Pipeline) Due(to uint64) bool {
 	}
 	last := p.ready[len(p.ready)-1]
 	return last.End() != nil || last.To >= to || p.at == p.from || p.held >= CommitBytes ||
-		len(p.ready) >= PartsAtOnce || time.Since(p.since) >= commitEvery
+		len(p.ready) >= MaxParts || time.Since(p.since) >= commitEvery
 }
 
 func (p *Pipeline) Empty() bool { return len(p.ready) == 0 }
@@ -262,11 +262,11 @@ func (p *Pipeline) others(n *Node) (others []*Node) {
 }
 
 // An otherEndpointError means that blocks are read again because an endpoint that is not in use returned some of them.
-type otherEndpointError struct{ why error }
+type otherEndpointError struct{ reason error }
 
-func (e *otherEndpointError) Error() string { return e.why.Error() + "; the blocks are read again" }
+func (e *otherEndpointError) Error() string { return e.reason.Error() + "; the blocks are read again" }
 
-func (e *otherEndpointError) Unwrap() error { return e.why }
+func (e *otherEndpointError) Unwrap() error { return e.reason }
 
 // inChainOf returns nil if the chain of an endpoint goes through the last block of a commit. h is the block that the
 // endpoint returned with its part; nil to read it. If this is not certain, the endpoint shares no backfill for a while.

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// identityHolds is how long an endpoint is trusted to serve the same chain as before.
-	identityHolds = time.Minute
-	// headHolds is how long a head is compared with those of other endpoints.
-	headHolds = 30 * time.Second
-	// steadyAfter is how long an endpoint must have been without a fault before it replaces another usable one.
-	steadyAfter = time.Minute
+	// identityMaxAge is how long an endpoint is trusted to serve the same chain as before.
+	identityMaxAge = time.Minute
+	// headMaxAge is how long a head is compared with those of other endpoints.
+	headMaxAge = 30 * time.Second
+	// stableAfter is how long an endpoint must have been without a fault before it replaces another usable one.
+	stableAfter = time.Minute
 )
 
 // Pool is the list of endpoints, in the order in which they are preferred. One of them is in use for the head (see
@@ -40,13 +40,13 @@ type Pool struct {
 	all     []*Node // in the order of the configuration
 
 	// wake receives a value when an endpoint announces a block.
-	wake  chan struct{}
-	giant sync.Mutex // held while a response of unusual length is in memory
-	// announced is the announcement that the head is polled for; seen is the latest head of the endpoint in use.
-	announced, seen atomic.Pointer[sighting]
-	rested          time.Time            // when Rest last returned; only its caller uses it
-	checked         atomic.Bool          // the chains of all endpoints were checked
-	inUse           atomic.Pointer[Node] // as Current returned it last
+	wake         chan struct{}
+	longResponse sync.Mutex // held while a response of unusual length is in memory
+	// announcedHead is the announcement that the head is polled for; seenHead is the latest head of the endpoint in use.
+	announcedHead, seenHead atomic.Pointer[seenBlock]
+	lastWait                time.Time            // when WaitForHead last returned; only its caller uses it
+	checked                 atomic.Bool          // the chains of all endpoints were checked
+	inUse                   atomic.Pointer[Node] // as Current returned it last
 
 	mu      sync.Mutex
 	genesis *common.Hash // of the first endpoint that responded
@@ -54,7 +54,7 @@ type Pool struct {
 	sealedFrom uint64
 }
 
-type sighting struct {
+type seenBlock struct {
 	number uint64
 	at     time.Time
 }
@@ -110,13 +110,13 @@ func (p *Pool) ranked(except *Node) []*Node {
 	now, ranks := p.clock.now(), map[*Node]rank{}
 	nodes := slices.DeleteFunc(slices.Clone(p.all), func(n *Node) bool { return n == except })
 	for _, n := range nodes {
-		f := n.health.look()
+		f := n.health.snapshot()
 		state, until := f.stateAt(now)
 		switch {
 		case state == limited:
 			ranks[n] = rank{state, until}
-		case f.unsteady.After(now.Add(-steadyAfter)):
-			ranks[n] = rank{state, f.unsteady}
+		case f.unstableAt.After(now.Add(-stableAfter)):
+			ranks[n] = rank{state, f.unstableAt}
 		default:
 			ranks[n] = rank{state: state}
 		}
@@ -134,20 +134,20 @@ func (p *Pool) First(ctx context.Context) (*Node, error) {
 	if err := p.checkAll(ctx); err != nil {
 		return nil, err
 	}
-	return p.firstThat(ctx, func(*Node) error { return nil })
+	return p.firstWhere(ctx, func(*Node) error { return nil })
 }
 
-// Answers returns nil if an endpoint returns the head of the chain. It calls each endpoint at most once.
-func (p *Pool) Answers(ctx context.Context) error {
-	_, err := p.firstThat(ctx, func(n *Node) error {
+// CheckAnswers returns nil if an endpoint returns the head of the chain. It calls each endpoint at most once.
+func (p *Pool) CheckAnswers(ctx context.Context) error {
+	_, err := p.firstWhere(ctx, func(n *Node) error {
 		_, err := n.Latest(ctx)
 		return err
 	})
 	return err
 }
 
-// firstThat returns the first endpoint that serves the right chain and for which works returns nil.
-func (p *Pool) firstThat(ctx context.Context, works func(*Node) error) (*Node, error) {
+// firstWhere returns the first endpoint that serves the right chain and for which works returns nil.
+func (p *Pool) firstWhere(ctx context.Context, works func(*Node) error) (*Node, error) {
 	if _, err := p.unlimited(ctx); err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (p *Pool) use(n *Node) {
 
 // Next notes that the endpoint in use did not return what was needed: another usable one comes first for a while.
 func (p *Pool) Next() {
-	p.inUse.Load().health.set(func(h *health) { h.unsteady = h.now() })
+	p.inUse.Load().health.set(func(h *health) { h.unstableAt = h.now() })
 }
 
 // NextAfter is Next after an error, unless that is about another endpoint than the one in use.
@@ -224,9 +224,9 @@ func (p *Pool) Genesis() common.Hash {
 	return *p.genesis
 }
 
-// Keeper returns an endpoint other than n whose chain still goes through a block; nil for none. One whose head lags
-// does not count: it may have stopped at the block, which left the chain of the others.
-func (p *Pool) Keeper(ctx context.Context, n *Node, block *Header) *Node {
+// OtherWithBlock returns an endpoint other than n whose chain still goes through a block; nil for none. One whose head
+// lags does not count: it may have stopped at the block, which left the chain of the others.
+func (p *Pool) OtherWithBlock(ctx context.Context, n *Node, block *Header) *Node {
 	for other, err := range p.Others(ctx, n) {
 		if err != nil {
 			continue
@@ -254,8 +254,8 @@ func (p *Pool) Others(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
 	}
 }
 
-// AndOthers returns n, and then the others.
-func (p *Pool) AndOthers(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
+// StartingWith returns n, and then the others.
+func (p *Pool) StartingWith(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
 	return func(yield func(*Node, error) bool) {
 		if yield(n, nil) {
 			p.Others(ctx, n)(yield)
@@ -263,8 +263,8 @@ func (p *Pool) AndOthers(ctx context.Context, n *Node) iter.Seq2[*Node, error] {
 	}
 }
 
-// upTo returns how many endpoints are in this state or a better one.
-func (p *Pool) upTo(worst state) (n int) {
+// countUpTo returns how many endpoints are in this state or a better one.
+func (p *Pool) countUpTo(worst state) (n int) {
 	for _, o := range p.all {
 		if s, _ := o.health.state(); s <= worst {
 			n++
@@ -274,13 +274,13 @@ func (p *Pool) upTo(worst state) (n int) {
 }
 
 // Ready returns how many endpoints can be called now.
-func (p *Pool) Ready() int { return p.upTo(lagging) }
+func (p *Pool) Ready() int { return p.countUpTo(lagging) }
 
 // Down reports whether no endpoint can be called, and not only because of rate limits.
-func (p *Pool) Down() bool { return p.upTo(limited) == 0 }
+func (p *Pool) Down() bool { return p.countUpTo(limited) == 0 }
 
 // Serving returns how many endpoints do not serve another chain, whether they are up or not.
-func (p *Pool) Serving() int { return p.upTo(failed) }
+func (p *Pool) Serving() int { return p.countUpTo(failed) }
 
 func (p *Pool) Size() int { return len(p.all) }
 
@@ -289,9 +289,9 @@ func (p *Pool) Size() int { return len(p.all) }
 // such as a pruned node, is excluded for a while. So is n, and while it rests, unless there is no other.
 func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	now := n.health.now()
-	able := func(o *Node) bool { return !o.health.look().ranges.until.After(now) }
+	able := func(o *Node) bool { return !o.health.snapshot().ranges.until.After(now) }
 	for _, o := range p.all {
-		f := o.health.look()
+		f := o.health.snapshot()
 		if o != n && !o.spare && o.health.is(usable) && able(o) && !f.identified.IsZero() && f.head != nil &&
 			f.head.Number >= to && !f.headAt.IsZero() {
 			some = append(some, o)
@@ -303,12 +303,12 @@ func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	return some
 }
 
-// Tend checks the endpoints that are not in use regularly, and the one in use now and then, until ctx ends.
-func (p *Pool) Tend(ctx context.Context) {
+// Monitor checks the endpoints that are not in use regularly, and the one in use now and then, until ctx ends.
+func (p *Pool) Monitor(ctx context.Context) {
 	var wait sync.WaitGroup
 	wait.Go(func() { p.logChanges(ctx) })
 	for _, n := range p.all {
-		wait.Go(func() { p.tendOne(ctx, n) })
+		wait.Go(func() { p.monitorEndpoint(ctx, n) })
 		if n.ws != "" {
 			wait.Go(func() { p.listen(ctx, n) })
 		}
@@ -319,20 +319,20 @@ func (p *Pool) Tend(ctx context.Context) {
 // standbyEvery is the pause between checks of an endpoint that is not in use.
 const standbyEvery = 10 * time.Second
 
-func (p *Pool) tendOne(ctx context.Context, n *Node) {
+func (p *Pool) monitorEndpoint(ctx context.Context, n *Node) {
 	for {
 		pause := standbyEvery
 		if n.health.is(failed) {
 			pause = firstQuarantine
 		}
-		if p.clock.sleep(ctx, max(pause, n.health.rests())) != nil {
+		if p.clock.sleep(ctx, max(pause, n.health.pauseLeft())) != nil {
 			return
 		}
-		if n.health.rests() > 0 || n == p.inUse.Load() && p.known(n) {
+		if n.health.pauseLeft() > 0 || n == p.inUse.Load() && p.identifiedRecently(n) {
 			continue
 		}
 		// Errors show in the endpoint's health, and are reported there.
-		_ = p.look(ctx, n)
+		_ = p.check(ctx, n)
 	}
 }
 
@@ -356,14 +356,14 @@ func (p *Pool) logChanges(ctx context.Context) {
 	}
 }
 
-// known reports whether an endpoint was seen to serve the right chain not long ago.
-func (p *Pool) known(n *Node) bool {
-	return n.health.look().identified.After(p.clock.now().Add(-identityHolds))
+// identifiedRecently reports whether an endpoint was seen to serve the right chain not long ago.
+func (p *Pool) identifiedRecently(n *Node) bool {
+	return n.health.snapshot().identified.After(p.clock.now().Add(-identityMaxAge))
 }
 
-// look reads the chain of an endpoint if this is due, and its head.
-func (p *Pool) look(ctx context.Context, n *Node) error {
-	if !p.known(n) {
+// check reads the chain of an endpoint if this is due, and its head.
+func (p *Pool) check(ctx context.Context, n *Node) error {
+	if !p.identifiedRecently(n) {
 		if err := p.Identify(ctx, n); err != nil {
 			return err
 		}

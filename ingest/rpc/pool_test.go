@@ -189,13 +189,13 @@ func TestEndpointFailsAndRecovers(t *testing.T) {
 	if p.Next(); p.inUseNow(t) != 1 {
 		t.Error("next gives the turn to an endpoint that is down")
 	}
-	f.pass(steadyAfter)
+	f.pass(stableAfter)
 	if again := a.asked() - before; again > 0 {
 		t.Errorf("the endpoint that is down was called %d times", again)
 	}
 	a.set(func(c *bareNode) { c.fault = nil })
-	f.pass(p.all[0].health.rests())
-	if err := p.look(t.Context(), p.all[0]); err != nil || !p.all[0].health.is(usable) {
+	f.pass(p.all[0].health.pauseLeft())
+	if err := p.check(t.Context(), p.all[0]); err != nil || !p.all[0].health.is(usable) {
 		t.Errorf("the probe returns %v, and the endpoint is usable: %t", err, p.all[0].health.is(usable))
 	}
 	if other, err := p.other(t, p.all[1]); err != nil || other != p.all[0] {
@@ -207,7 +207,7 @@ func TestEndpointFailsAndRecovers(t *testing.T) {
 	if p.Next(); p.inUseNow(t) != 0 {
 		t.Error("next does not give the turn to the endpoint that recovered")
 	}
-	f.pass(steadyAfter)
+	f.pass(stableAfter)
 	if got := p.inUseNow(t); got != 0 {
 		t.Errorf("a while later endpoint %d is in use", got)
 	}
@@ -229,20 +229,20 @@ func TestEndpointThatReturnsErrorsOnly(t *testing.T) {
 		a.set(func(c *bareNode) { c.fault = fault })
 		n, _ := p.Current(t.Context())
 		for range 3 {
-			if err := p.look(t.Context(), n); err == nil {
+			if err := p.check(t.Context(), n); err == nil {
 				t.Fatalf("%s: it returns a head", name)
 			}
 			if st := p.Status()[0]; st.State != registry.EndpointDown ||
 				!strings.Contains(st.LastError, "the project is disabled") {
 				t.Errorf("%s: its status is %+v", name, st)
 			}
-			f.pass(n.health.rests())
+			f.pass(n.health.pauseLeft())
 		}
 		if got := p.inUseNow(t); got != 1 {
 			t.Errorf("%s: endpoint %d is in use", name, got)
 		}
 		a.set(func(c *bareNode) { c.fault = nil })
-		if err := p.look(t.Context(), n); err != nil || p.Status()[0].State != registry.EndpointUp {
+		if err := p.check(t.Context(), n); err != nil || p.Status()[0].State != registry.EndpointUp {
 			t.Errorf("%s: when it responds again: %v, %+v", name, err, p.Status()[0])
 		}
 	}
@@ -273,8 +273,8 @@ func TestEndpointThatKeepsFailing(t *testing.T) {
 		}
 		a.set(func(c *bareNode) { c.fault = nil })
 		f.pass(time.Second)
-		if p.all[0].health.rests() == 0 {
-			_ = p.look(t.Context(), p.all[0]) // as Tend does
+		if p.all[0].health.pauseLeft() == 0 {
+			_ = p.check(t.Context(), p.all[0]) // as Monitor does
 		}
 	}
 	if changes > 2*minutes+1 {
@@ -301,11 +301,11 @@ func TestOrderOfEndpoints(t *testing.T) {
 	}
 	for up := len(chains) - 1; up >= 0; up-- {
 		chains[up].set(func(c *bareNode) { c.fault = nil })
-		f.pass(p.all[up].health.rests())
-		if err := p.look(t.Context(), p.all[up]); err != nil {
+		f.pass(p.all[up].health.pauseLeft())
+		if err := p.check(t.Context(), p.all[up]); err != nil {
 			t.Fatal(err)
 		}
-		f.pass(steadyAfter)
+		f.pass(stableAfter)
 		if got := p.inUseNow(t); got != up {
 			t.Errorf("when endpoint %d has recovered, endpoint %d is in use", up, got)
 		}
@@ -346,7 +346,7 @@ func TestFailingSince(t *testing.T) {
 	a.set(func(c *bareNode) { c.fault = hangUp })
 	began := p.clock.now()
 	for range 2 {
-		if err := p.look(t.Context(), p.all[0]); err == nil {
+		if err := p.check(t.Context(), p.all[0]); err == nil {
 			t.Fatal("an endpoint that hangs up responds")
 		}
 		if since := p.Status()[0].FailingSince; since == nil || !since.Equal(began) {
@@ -355,7 +355,7 @@ func TestFailingSince(t *testing.T) {
 		f.pass(time.Hour)
 	}
 	a.set(func(c *bareNode) { c.fault = nil })
-	if err := p.look(t.Context(), p.all[0]); err != nil {
+	if err := p.check(t.Context(), p.all[0]); err != nil {
 		t.Fatal(err)
 	}
 	if st := p.Status()[0]; st.State != registry.EndpointUp || st.FailingSince != nil {
@@ -386,8 +386,8 @@ func TestSpareEndpoint(t *testing.T) {
 	recovers := func(i int, c *bareNode) {
 		t.Helper()
 		c.set(func(c *bareNode) { c.fault = nil })
-		f.pass(p.all[i].health.rests())
-		if err := p.look(t.Context(), p.all[i]); err != nil {
+		f.pass(p.all[i].health.pauseLeft())
+		if err := p.check(t.Context(), p.all[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -399,20 +399,20 @@ func TestSpareEndpoint(t *testing.T) {
 	}
 	fails(2, b)
 	inUse(0, "when all others failed")
-	f.pass(2 * steadyAfter)
+	f.pass(2 * stableAfter)
 	fails(1, a) // it is still down
 	recovers(1, a)
 	inUse(0, "when one of them has just recovered")
 	fails(1, a)
 	recovers(1, a)
-	f.pass(steadyAfter - 5*time.Second)
+	f.pass(stableAfter - 5*time.Second)
 	inUse(0, "when it has failed again less than a minute ago")
 	f.pass(5 * time.Second)
 	inUse(1, "when it was without a fault for a minute")
 
 	// One after the other fails to return what was requested, but stays usable.
 	recovers(2, b)
-	f.pass(2 * steadyAfter)
+	f.pass(2 * stableAfter)
 	next := func() {
 		f.pass(time.Second)
 		p.Next()
@@ -430,7 +430,7 @@ func TestSpareEndpoint(t *testing.T) {
 	inUse(2, "after the first one again")
 	next()
 	inUse(0, "after all of them again")
-	f.pass(2 * steadyAfter)
+	f.pass(2 * stableAfter)
 	inUse(1, "a while later")
 	if others := p.others(t, p.all[1]); len(others) != 2 || others[0] != p.all[2] {
 		t.Errorf("the spare endpoint is not the last of the others")
@@ -442,7 +442,7 @@ func TestSpareEndpoint(t *testing.T) {
 	fails(2, b)
 	inUse(0, "when all others failed again")
 	recovers(2, b)
-	f.pass(2 * steadyAfter)
+	f.pass(2 * stableAfter)
 	recovers(1, a)
 	fails(1, a)
 	recovers(1, a)
@@ -551,7 +551,7 @@ func TestLaggingEndpointIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.set(func(c *bareNode) { c.head, c.headTime = 110, 1120 })
-	if err := p.look(t.Context(), p.all[1]); err != nil {
+	if err := p.check(t.Context(), p.all[1]); err != nil {
 		t.Fatal(err)
 	}
 	p.inUseNow(t) // a returns its old head
@@ -567,7 +567,7 @@ func TestLaggingEndpointIsLeft(t *testing.T) {
 	if got := p.inUseNow(t); got != 0 {
 		t.Errorf("endpoint %d is in use when the better one is down", got)
 	}
-	f.pass(headHolds + time.Second) // the head of b is outdated now
+	f.pass(headMaxAge + time.Second) // the head of b is outdated now
 	p.inUseNow(t)
 	if !p.all[0].health.is(usable) {
 		t.Errorf("an old head of another endpoint still makes it lag")
@@ -577,33 +577,33 @@ func TestLaggingEndpointIsLeft(t *testing.T) {
 // A head far above those of other endpoints makes none of them lag if its endpoint does not have the block, whichever
 // is called first and however often.
 func TestClaimedHeadMakesNoEndpointLag(t *testing.T) {
-	for _, liar := range []int{0, 1} {
-		t.Run(fmt.Sprintf("endpoint %d", liar), func(t *testing.T) {
+	for _, wrongNode := range []int{0, 1} {
+		t.Run(fmt.Sprintf("endpoint %d", wrongNode), func(t *testing.T) {
 			chains := []*bareNode{newBareNode(t), newBareNode(t), newBareNode(t)}
 			p, f := poolOf(t, chains...)
 			if _, err := p.First(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			chains[liar].set(func(c *bareNode) { c.claimed, c.headTime = 1_000_000, 1100 })
+			chains[wrongNode].set(func(c *bareNode) { c.claimed, c.headTime = 1_000_000, 1100 })
 			for range 3 {
 				for i := range p.all {
-					if err := p.look(t.Context(), p.all[i]); (err != nil) && i != liar {
+					if err := p.check(t.Context(), p.all[i]); (err != nil) && i != wrongNode {
 						t.Fatal(err)
 					}
 				}
 				f.pass(time.Second)
 				for i, n := range p.all {
-					if lags := n.health.is(lagging); lags != (i == liar) {
+					if lags := n.health.is(lagging); lags != (i == wrongNode) {
 						t.Errorf("endpoint %d lags: %v", i, lags)
 					}
 				}
-				if got := p.inUseNow(t); got == liar {
+				if got := p.inUseNow(t); got == wrongNode {
 					t.Errorf("endpoint %d is in use", got)
 				}
 			}
 			// Again the endpoint names a head that it has.
-			chains[liar].set(func(c *bareNode) { c.claimed = 0 })
-			if err := p.look(t.Context(), p.all[liar]); err != nil || p.all[liar].health.is(lagging) {
+			chains[wrongNode].set(func(c *bareNode) { c.claimed = 0 })
+			if err := p.check(t.Context(), p.all[wrongNode]); err != nil || p.all[wrongNode].health.is(lagging) {
 				t.Errorf("an honest head is not accepted: %v", err)
 			}
 		})
@@ -621,7 +621,7 @@ func TestClaimedHeadHidesNoLag(t *testing.T) {
 	for _, number := range []uint64{1 << 62, math.MaxUint64} {
 		claimed.set(func(c *bareNode) { c.claimed, c.headTime = number-c.head, 0 })
 		for _, i := range []int{1, 2, 0} {
-			if err := p.look(t.Context(), p.all[i]); err != nil {
+			if err := p.check(t.Context(), p.all[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -643,12 +643,12 @@ func TestReorganisedHeadIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.set(func(c *bareNode) { c.head, c.headTime = 110, 1010 })
-	if err := p.look(t.Context(), p.all[1]); err != nil {
+	if err := p.check(t.Context(), p.all[1]); err != nil {
 		t.Fatal(err)
 	}
 	b.set(func(c *bareNode) { c.head, c.headTime = 105, 1100 }) // it no longer has block 109
 	a.set(func(c *bareNode) { c.headTime = 970 })
-	if err := p.look(t.Context(), p.all[0]); err != nil {
+	if err := p.check(t.Context(), p.all[0]); err != nil {
 		t.Fatal(err)
 	}
 	if !p.all[0].health.is(lagging) || p.all[1].health.is(lagging) {
@@ -695,10 +695,10 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 		n := p.all[map[*bareNode]int{c: 0, a: 1}[chain]]
 		_, _ = n.Latest(t.Context())
 		chain.set(func(c *bareNode) { c.fault, c.id = nil, id })
-		f.pass(n.health.rests())
+		f.pass(n.health.pauseLeft())
 	}
 	restart(c, 7)
-	if err := p.look(t.Context(), p.all[0]); err == nil || Refused(err) ||
+	if err := p.check(t.Context(), p.all[0]); err == nil || Refused(err) ||
 		!strings.Contains(err.Error(), "serves chain 7") {
 		t.Errorf("a check of an endpoint on another chain returns %v", err)
 	}
@@ -716,13 +716,13 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 		t.Errorf("when every endpoint serves another chain the error is %v", err)
 	}
 	c.set(func(c *bareNode) { c.id = 5 })
-	if err := p.look(t.Context(), p.all[0]); err != nil || p.inUseNow(t) != 0 {
+	if err := p.check(t.Context(), p.all[0]); err != nil || p.inUseNow(t) != 0 {
 		t.Errorf("when it serves the right chain again the error is %v", err)
 	}
 	// It is checked again from time to time, even if the endpoint never failed.
 	c.set(func(c *bareNode) { c.id = 9 })
-	f.pass(identityHolds + time.Second)
-	if err := p.look(t.Context(), p.all[0]); err == nil {
+	f.pass(identityMaxAge + time.Second)
+	if err := p.check(t.Context(), p.all[0]); err == nil {
 		t.Error("a chain that changes without a failure is not noticed")
 	}
 	if n, err := p.Current(t.Context()); !Refused(err) {
@@ -774,7 +774,7 @@ func TestEndpointMetrics(t *testing.T) {
 	}
 	p.inUseNow(t)
 	b.set(func(c *bareNode) { c.fault = hangUp })
-	_ = p.look(t.Context(), p.all[1])
+	_ = p.check(t.Context(), p.all[1])
 	var want strings.Builder
 	fmt.Fprintln(&want, "# HELP navlog_ingest_endpoint_state 1 for the state that the endpoint is in.\n# TYPE "+
 		"navlog_ingest_endpoint_state gauge")
@@ -876,15 +876,15 @@ func TestFinalityFails(t *testing.T) {
 				f.pass(time.Millisecond)
 			}
 			b.set(func(b *bareNode) { b.final = nil })
-			if _, err := n.finalBelow(t.Context(), tip); !NamesNoFinal(err) || n.health.finality != (rest{}) {
+			if _, err := n.finalBelow(t.Context(), tip); !NamesNoFinal(err) || n.health.finality != (suspension{}) {
 				t.Errorf("a response returns %v and leaves %+v", err, n.health.finality)
 			}
 		})
 	}
 }
 
-// Only the message of an error says that a node knows no final block. Some proxies write the request, with its tag, into
-// the data of every error.
+// Only the message of an error says that a node knows no final block. Some proxies write the request, with its tag,
+// into the data of every error.
 func TestNamesNoFinal(t *testing.T) {
 	echo := json.RawMessage(`{"method":"eth_getBlockByNumber","params":["finalized",false]}`)
 	for _, c := range []struct {
@@ -919,9 +919,9 @@ func TestHeadAndThenHigherBlockAsFinal(t *testing.T) {
 		trusted     bool
 	}{
 		{100, 100, 0, false},
-		{100, 105, 2 * namedHeadAgain, false},
-		{110, 105, 2*namedHeadAgain + 2*namedAboveHolds, false},
-		{110, 105, namedHeadHolds + time.Second, true},
+		{100, 105, 2 * namedHeadRetry, false},
+		{110, 105, 2*namedHeadRetry + 2*namedAboveDistrust, false},
+		{110, 105, namedHeadDistrust + time.Second, true},
 	} {
 		f.pass(c.after - f.now().Sub(began))
 		a.set(func(b *bareNode) {

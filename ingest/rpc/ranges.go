@@ -26,9 +26,9 @@ const (
 	// targetBytes is the intended size of a response, and so of a part of the log; budget is that of all jobs in flight.
 	targetBytes = 3 << 20
 	budget      = 24 << 20
-	// proofsAtOnce is how many blocks of a response with missing logs are proven one by one; those after them are read
+	// maxProofs is how many blocks of a response with missing logs are proven one by one; those after them are read
 	// again.
-	proofsAtOnce = 32
+	maxProofs = 32
 	// unclearTries is how many times a single block is read as a range before other methods are used.
 	unclearTries = 3
 )
@@ -70,12 +70,12 @@ func (p *Part) End() *Header {
 }
 
 type Reader struct {
-	pool   *Pool
-	vaults []common.Address
-	proof  proof.Level
-	most   uint64 // maximum blocks of a range
-	target int    // intended bytes of a response
-	flight int    // ranges in flight
+	pool      *Pool
+	vaults    []common.Address
+	proof     proof.Level
+	maxBlocks uint64 // maximum blocks of a range
+	target    int    // intended bytes of a response
+	inFlight  int    // ranges in flight
 	// sampling says which contracts to call at blocks that are read.
 	sampling Sampling
 }
@@ -84,20 +84,20 @@ func (p *Pool) NewReader(addresses []common.Address, sampling Sampling, level pr
 	inFlight int) *Reader {
 	return &Reader{
 		pool:   p,
-		vaults: addresses, sampling: sampling, proof: level, most: mostBlocks, flight: inFlight,
+		vaults: addresses, sampling: sampling, proof: level, maxBlocks: mostBlocks, inFlight: inFlight,
 		target: min(targetBytes, budget/inFlight),
 	}
 }
 
 type job struct {
-	at, to      uint64 // blocks that are not read yet
+	next, to    uint64 // blocks that are not read yet
 	recordFrom  uint64 // from this block, each block is recorded
 	headersFrom uint64 // from this block, logs are compared with the headers
 	step        uint64 // blocks of the next range, 0 for the width from the limits
 	failures    int    // consecutive failures at the single block at
 	headers     []*Header
 	parts       []*Part
-	held        int // bytes in parts
+	bytes       int // bytes in parts
 
 	running chan struct{}  // closed when the current read ends; nil before it begins
 	err     error          // its outcome, once running is closed
@@ -106,24 +106,24 @@ type job struct {
 	had     int            // parts when the job was dealt
 }
 
-func (j *job) done() bool { return j.at > j.to }
+func (j *job) done() bool { return j.next > j.to }
 
 func (r *Reader) run(ctx context.Context, n *Node, j *job) error {
-	for !j.done() && j.held < r.target {
+	for !j.done() && j.bytes < r.target {
 		p, err := r.read(ctx, n, j)
 		if err == nil && p != nil {
 			err = r.sample(ctx, n, p)
 		}
 		if err != nil {
 			j.headers = nil // the next endpoint may have other headers
-			return fmt.Errorf("read the logs of final blocks from %d on: %w", j.at, err)
+			return fmt.Errorf("read the logs of final blocks from %d on: %w", j.next, err)
 		}
 		if p == nil {
 			continue // a shorter range comes next
 		}
-		j.parts, j.held = append(j.parts, p), j.held+p.bytes
-		j.at, j.failures = p.To+1, 0
-		for len(j.headers) > 0 && j.headers[0].Number < j.at {
+		j.parts, j.bytes = append(j.parts, p), j.bytes+p.bytes
+		j.next, j.failures = p.To+1, 0
+		for len(j.headers) > 0 && j.headers[0].Number < j.next {
 			j.headers = j.headers[1:]
 		}
 	}
@@ -133,11 +133,11 @@ func (r *Reader) run(ctx context.Context, n *Node, j *job) error {
 // read makes one attempt at the next blocks of a job; nil if a shorter range comes next.
 func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	end := j.to
-	if from := min(j.headersFrom, j.recordFrom); j.at < from {
+	if from := min(j.headersFrom, j.recordFrom); j.next < from {
 		end = min(end, from-1)
 	} else if len(j.headers) == 0 {
 		var err error
-		if j.headers, err = n.Headers(ctx, j.at, j.to); err != nil {
+		if j.headers, err = n.Headers(ctx, j.next, j.to); err != nil {
 			return nil, err
 		}
 		for _, h := range j.headers {
@@ -147,8 +147,8 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 			}
 		}
 	}
-	p, err := r.readRange(ctx, n, j, min(end, j.at+cmp.Or(j.step, n.limits.next(r.most))-1))
-	if errors.Is(err, errSilent) {
+	p, err := r.readRange(ctx, n, j, min(end, j.next+cmp.Or(j.step, n.limits.next(r.maxBlocks))-1))
+	if errors.Is(err, errNoLogsResponse) {
 		return r.readByHash(ctx, n, j)
 	}
 	return p, err
@@ -156,41 +156,41 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 
 // readRange makes one attempt at the blocks of a job up to to, by one call. Logs that no headers prove are accepted
 // only from a node that has had a log of the range's first block or of a lower one. Any other node is checked below the
-// first log of the response, at up to mostLooks blocks. One that has returned no range yet may be silent at
+// first log of the response, at up to maxLogChecks blocks. One that has returned no range yet may be silent at
 // eth_getLogs, so it is checked before the call, too.
 func (r *Reader) readRange(ctx context.Context, n *Node, j *job, to uint64) (*Part, error) {
-	l, looked := n.limits, 0
+	l, checked := n.limits, 0
 	unproven := len(j.headers) == 0 && r.proof != proof.None
 	if unproven {
-		if !l.answers() && n.unvouched(to) {
-			looked = mostLooks
+		if !l.hasAnswered() && n.needsLogCheck(to) {
+			checked = maxLogChecks
 		}
-		if err := r.vouch(ctx, n, j.at, to, looked); err != nil {
+		if err := r.checkHasLogs(ctx, n, j.next, to, checked); err != nil {
 			return nil, err
 		}
 	}
 	began := time.Now()
-	a, err := r.ask(ctx, n, j.at, to)
+	a, err := r.readLogs(ctx, n, j.next, to)
 	if err != nil {
-		return r.less(ctx, n, j, to, err)
+		return r.narrow(ctx, n, j, to, err)
 	}
-	l.gave(to-j.at+1, a.given, a.bytes, r.target, time.Since(began))
-	begin, looks := to+1, mostLooks-looked
+	l.rangeSucceeded(to-j.next+1, a.received, a.bytes, r.target, time.Since(began))
+	begin, checks := to+1, maxLogChecks-checked
 	if len(a.logs) > 0 {
-		begin, looks = a.logs[0].BlockNumber, max(1, looked)
+		begin, checks = a.logs[0].BlockNumber, max(1, checked)
 	}
-	if unproven && begin > j.at {
-		if err := r.vouch(ctx, n, j.at, begin-1, looks); err != nil {
+	if unproven && begin > j.next {
+		if err := r.checkHasLogs(ctx, n, j.next, begin-1, checks); err != nil {
 			return nil, err
 		}
 	}
 	if begin <= to {
-		n.vouched(begin)
+		n.noteHasLog(begin)
 	}
 	j.step = 0
-	if len(a.removed) > 0 || a.disordered && l.cut(a.given) {
+	if len(a.removed) > 0 || a.unsorted && l.maybeTruncated(a.received) {
 		// The node contradicts itself about a block, or its response may lack any log of the range.
-		if j.step = (to - j.at + 1) / 2; j.step > 0 {
+		if j.step = (to - j.next + 1) / 2; j.step > 0 {
 			return nil, nil
 		}
 		return r.readByHash(ctx, n, j)
@@ -198,28 +198,28 @@ func (r *Reader) readRange(ctx context.Context, n *Node, j *job, to uint64) (*Pa
 	return r.part(ctx, n, j, to, a)
 }
 
-// mostLooks is the maximum number of blocks of a range whose blooms a check reads: in a sparse history each costs a
+// maxLogChecks is the maximum number of blocks of a range whose blooms a check reads: in a sparse history each costs a
 // call.
-const mostLooks = 4
+const maxLogChecks = 4
 
-// errSilent means that a node could not be checked because it does not respond to eth_getLogs. Its blocks must be read
-// by their hashes, so that their blooms prove the logs.
-var errSilent = errors.New("the node does not respond to eth_getLogs")
+// errNoLogsResponse means that a node could not be checked because it does not respond to eth_getLogs. Its blocks must
+// be read by their hashes, so that their blooms prove the logs.
+var errNoLogsResponse = errors.New("the node does not respond to eth_getLogs")
 
-// vouch returns an error for a node that has the headers of old blocks but has pruned their logs, which no header would
-// reveal. The first of some blocks of the range that has a bloom must have a log, from any contract. A node is checked
-// until it has returned a log, and again for lower blocks, and after a failure. Without looks, vouch only returns
-// errSilent for a node that cannot be checked.
-func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64, looks int) error {
-	n.vouching.Lock()
-	defer n.vouching.Unlock()
-	if !n.unvouched(from) {
+// checkHasLogs returns an error for a node that has the headers of old blocks but has pruned their logs, which no
+// header would reveal. The first of some blocks of the range that has a bloom must have a log, from any contract. A
+// node is checked until it has returned a log, and again for lower blocks, and after a failure. Without checks,
+// checkHasLogs only returns errNoLogsResponse for a node that cannot be checked.
+func (r *Reader) checkHasLogs(ctx context.Context, n *Node, from, to uint64, checks int) error {
+	n.logCheck.Lock()
+	defer n.logCheck.Unlock()
+	if !n.needsLogCheck(from) {
 		return nil
 	}
-	if n.health.silent() {
-		return errSilent
+	if n.health.logsPaused() {
+		return errNoLogsResponse
 	}
-	h, err := n.firstWithBloom(ctx, from, to, looks)
+	h, err := n.firstWithBloom(ctx, from, to, checks)
 	if err != nil || h == nil {
 		return err // without such a block, the next range is checked
 	}
@@ -237,34 +237,34 @@ func (r *Reader) vouch(ctx context.Context, n *Node, from, to uint64, looks int)
 	switch refusal := refusalOf(ctx, err).kind; {
 	case refusal == tooMuch: // so there are some
 	case refusal == unanswered:
-		return errSilent
+		return errNoLogsResponse
 	case err != nil:
 		return err
 	case len(logs) == 0:
 		return &UnprovenError{h.Number, h.Hash, n.Name, "it has none at all"}
 	}
-	n.vouched(h.Number)
+	n.noteHasLog(h.Number)
 	return nil
 }
 
-func (n *Node) unvouched(block uint64) bool {
-	vouched := n.health.look().vouched
-	return vouched == 0 || vouched > block
+func (n *Node) needsLogCheck(block uint64) bool {
+	from := n.health.snapshot().hasLogFrom
+	return from == 0 || from > block
 }
 
-func (n *Node) vouched(block uint64) {
+func (n *Node) noteHasLog(block uint64) {
 	n.health.set(func(h *health) {
-		if h.vouched == 0 || block < h.vouched {
-			h.vouched = block
+		if h.hasLogFrom == 0 || block < h.hasLogFrom {
+			h.hasLogFrom = block
 		}
 	})
 }
 
 // firstWithBloom returns the first of so many blocks of a range, at equal distances, whose bloom is not empty; nil if
 // there is none.
-func (n *Node) firstWithBloom(ctx context.Context, from, to uint64, looks int) (*Header, error) {
+func (n *Node) firstWithBloom(ctx context.Context, from, to uint64, checks int) (*Header, error) {
 	var which []any
-	for at := from; at <= to && len(which) < looks; at += max(1, (to-from+2)/(mostLooks-1)) {
+	for at := from; at <= to && len(which) < checks; at += max(1, (to-from+2)/(maxLogChecks-1)) {
 		which = append(which, hexutil.Uint64(at))
 	}
 	first := min(1, len(which))
@@ -282,23 +282,23 @@ func (n *Node) firstWithBloom(ctx context.Context, from, to uint64, looks int) (
 	return nil, nil
 }
 
-// ask reads the logs of a range. The size of its response is bounded, so that all responses in flight fit into memory
-// together; a single block that needs more is read on its own, one at a time.
-func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64) (*answer, error) {
+// readLogs reads the logs of a range. The size of its response is bounded, so that all responses in flight fit into
+// memory together; a single block that needs more is read on its own, one at a time.
+func (r *Reader) readLogs(ctx context.Context, n *Node, from, to uint64) (*answer, error) {
 	a, err := n.logsOfRange(ctx, 3*r.target, from, to, r.vaults)
 	if from < to || !errors.Is(err, errAnswerTooLong) {
 		return a, err
 	}
-	r.pool.giant.Lock()
-	defer r.pool.giant.Unlock()
+	r.pool.longResponse.Lock()
+	defer r.pool.longResponse.Unlock()
 	return n.logsOfRange(ctx, maxAnswer, from, to, r.vaults)
 }
 
-// less decides how to continue after a range failed. A failure reveals nothing about the endpoint's limits, nor does a
-// timeout by itself: the next endpoint is used, with a shorter range.
-func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error) (*Part, error) {
-	refusal, asked := refusalOf(ctx, err), to-j.at+1
-	if refusal.kind == absent {
+// narrow decides how to continue after a range failed. A failure reveals nothing about the endpoint's limits, nor does
+// a timeout by itself: the next endpoint is used, with a shorter range.
+func (r *Reader) narrow(ctx context.Context, n *Node, j *job, to uint64, err error) (*Part, error) {
+	refusal, asked := refusalOf(ctx, err), to-j.next+1
+	if refusal.kind == blocksMissing {
 		return nil, err // another endpoint has the blocks, or this one will: the range keeps its width
 	}
 	if asked > 1 {
@@ -328,16 +328,16 @@ func (r *Reader) readByHash(ctx context.Context, n *Node, j *job) (_ *Part, err 
 	h := (*Header)(nil)
 	if len(j.headers) > 0 {
 		h = j.headers[0]
-	} else if h, err = n.ByNumber(ctx, j.at); err != nil {
+	} else if h, err = n.ByNumber(ctx, j.next); err != nil {
 		return nil, err
 	}
 	logs, proven, err := n.OneBlock(ctx, h, r.vaults, r.proof)
 	if err != nil {
 		return nil, err
 	}
-	p := &Part{From: j.at, To: j.at, Parent: h.Parent, Blocks: []*Header{h}, Logs: logs}
+	p := &Part{From: j.next, To: j.next, Parent: h.Parent, Blocks: []*Header{h}, Logs: logs}
 	for _, l := range logs { // about as many bytes as they took in the response
-		p.bytes += typicalLog + 2*len(l.Data) + int(l.DataLength)
+		p.bytes += typicalLogBytes + 2*len(l.Data) + int(l.DataLength)
 	}
 	if !proven {
 		p.Unproven = h.Number
@@ -349,9 +349,10 @@ func (r *Reader) readByHash(ctx context.Context, n *Node, j *job) (_ *Part, err 
 // itself and with the headers that are read: those of all blocks of the part or, below the window, those of blocks
 // whose logs came without a time.
 func (r *Reader) part(ctx context.Context, n *Node, j *job, to uint64, a *answer) (*Part, error) {
-	if n.limits.cut(a.given) { // its last block may be truncated, and the blocks after that missing: they are read next
+	if n.limits.maybeTruncated(a.received) {
+		// Its last block may be truncated, and the blocks after that missing: they are read next.
 		switch last := a.logs[len(a.logs)-1].BlockNumber; {
-		case last > j.at:
+		case last > j.next:
 			to = last - 1
 		case to > last:
 			j.step = 1
@@ -361,14 +362,14 @@ func (r *Reader) part(ctx context.Context, n *Node, j *job, to uint64, a *answer
 		}
 		a.logs = slices.DeleteFunc(a.logs, func(l *event.Log) bool { return l.BlockNumber > to })
 	}
-	p := &Part{From: j.at, To: to, Logs: a.logs, bytes: a.bytes, Unproven: to}
-	headers := j.headers[:min(uint64(len(j.headers)), to-j.at+1)]
-	if err := r.date(ctx, n, p, headers); err != nil || len(headers) == 0 {
+	p := &Part{From: j.next, To: to, Logs: a.logs, bytes: a.bytes, Unproven: to}
+	headers := j.headers[:min(uint64(len(j.headers)), to-j.next+1)]
+	if err := r.setTimes(ctx, n, p, headers); err != nil || len(headers) == 0 {
 		return p, err
 	}
 	p.Parent = headers[0].Parent
 	if r.proof != proof.None {
-		blocks, err := r.resolve(ctx, n, split(headers, a.logs))
+		blocks, err := r.proveDoubtful(ctx, n, split(headers, a.logs))
 		if err != nil {
 			return nil, err
 		}
@@ -390,7 +391,7 @@ func (r *Reader) part(ctx context.Context, n *Node, j *job, to uint64, a *answer
 }
 
 func (r *Reader) compare(n *Node, h *Header, logs []*event.Log) error {
-	err := n.belong(logs, h)
+	err := n.checkBlock(logs, h)
 	if err == nil && r.proof != proof.None {
 		_, err = n.Native(h, logs)
 	}
@@ -416,10 +417,10 @@ func split(headers []*Header, logs []*event.Log) []*blockRead {
 	return blocks
 }
 
-// doubt marks the blocks whose blooms show that there are more logs. A bloom that is too full to be useful counts only
-// before the first log of the response, where a pruned node returns nothing, and after the last one, where a lagging
-// node returns nothing.
-func (r *Reader) doubt(blocks []*blockRead) {
+// markDoubtful marks the blocks whose blooms show that there are more logs. A bloom that is too full to be useful
+// counts only before the first log of the response, where a pruned node returns nothing, and after the last one, where
+// a lagging node returns nothing.
+func (r *Reader) markDoubtful(blocks []*blockRead) {
 	first, last, mute := len(blocks), -1, []int(nil)
 	for i, b := range blocks {
 		if len(b.logs) > 0 {
@@ -443,10 +444,10 @@ func (r *Reader) doubt(blocks []*blockRead) {
 	}
 }
 
-// resolve proves the doubtful blocks. If one of them had lost logs, it proves the other blocks that may have logs of
-// the vaults, too. It returns the blocks up to the first one that is not proven, and an error if there are none.
-func (r *Reader) resolve(ctx context.Context, n *Node, blocks []*blockRead) ([]*blockRead, error) {
-	r.doubt(blocks)
+// proveDoubtful proves the doubtful blocks. If one of them had lost logs, it proves the other blocks that may have logs
+// of the vaults, too. It returns the blocks up to the first one that is not proven, and an error if there are none.
+func (r *Reader) proveDoubtful(ctx context.Context, n *Node, blocks []*blockRead) ([]*blockRead, error) {
+	r.markDoubtful(blocks)
 	lossy, others := false, 0
 	for _, doubtful := range []bool{true, false} {
 		for i, b := range blocks {
@@ -454,7 +455,7 @@ func (r *Reader) resolve(ctx context.Context, n *Node, blocks []*blockRead) ([]*
 				continue
 			}
 			if !doubtful {
-				if others++; others > proofsAtOnce {
+				if others++; others > maxProofs {
 					return blocks[:i], nil
 				}
 			}
@@ -490,9 +491,9 @@ func (r *Reader) endOf(
 	return logs, false, err
 }
 
-// date sets the times of the logs of a part, and compares the logs with the given headers or, if there are none, with
-// those that are read for this.
-func (r *Reader) date(ctx context.Context, n *Node, p *Part, headers []*Header) error {
+// setTimes sets the times of the logs of a part, and compares the logs with the given headers or, if there are none,
+// with those that are read for this.
+func (r *Reader) setTimes(ctx context.Context, n *Node, p *Part, headers []*Header) error {
 	byHash := map[common.Hash]*Header{}
 	var missing []any
 	for _, l := range p.Logs {

@@ -36,7 +36,7 @@ type reading struct {
 func (c *fakeChain) reading(level proof.Level) *reading {
 	return &reading{fakeChain: c, from: level.HeadersFrom(0), reader: &Reader{
 		pool:   &Pool{},
-		vaults: fakeVaults, proof: level, most: 2000, target: targetBytes, flight: 1,
+		vaults: fakeVaults, proof: level, maxBlocks: 2000, target: targetBytes, inFlight: 1,
 	}}
 }
 
@@ -57,7 +57,7 @@ func (r *reading) all(flight int, enough func(error) bool) error {
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
 	n, last := r.dial(), uint64(len(r.blocks)-1)
-	r.reader.flight = flight
+	r.reader.inFlight = flight
 	p := NewPipeline(ctx, r.reader, 1)
 	defer p.Close()
 	for p.at <= last {
@@ -91,7 +91,7 @@ func (r *reading) whole() {
 	if int(next) != len(r.blocks) {
 		r.t.Fatalf("the last block is %d of %d", next-1, len(r.blocks)-1)
 	}
-	want := r.truth()
+	want := r.expectedLogs()
 	for i := range max(len(logs), len(want)) {
 		if i >= len(logs) || i >= len(want) || !proto.Equal(logs[i], want[i]) {
 			r.t.Fatalf("log %d of %d is not that of the chain, which has %d:\n%v\n%v", i, len(logs), len(want), at(logs, i),
@@ -199,7 +199,7 @@ func TestRangesUnderAnyLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.whole()
-			needed := 2 * len(r.truth()) / max(c.results, c.bytes/600, 1)
+			needed := 2 * len(r.expectedLogs()) / max(c.results, c.bytes/600, 1)
 			if c.blocks > 0 {
 				needed = blocks / int(c.blocks)
 			}
@@ -291,9 +291,9 @@ func TestFullBloomOverTheLimit(t *testing.T) {
 		return nil
 	}
 	n, r := chain.dial(), chain.reading(proof.Headers)
-	j := &job{at: 16, to: 23, recordFrom: 24}
+	j := &job{next: 16, to: 23, recordFrom: 24}
 	var err error
-	if j.headers, err = n.Headers(t.Context(), j.at, j.to); err != nil {
+	if j.headers, err = n.Headers(t.Context(), j.next, j.to); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range j.headers {
@@ -363,7 +363,7 @@ func TestOneBlockIsProven(t *testing.T) {
 			}
 			return nil
 		}
-		chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+		chain.changeLogs = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 			if c.spoil == nil || q.all {
 				return logs
 			}
@@ -383,8 +383,8 @@ func TestOneBlockIsProven(t *testing.T) {
 	}
 }
 
-// A bloom that is too full shows nothing: the logs of a block that are read for one vault after the other are read twice,
-// because a backend that is behind has none.
+// A bloom that is too full shows nothing: the logs of a block that are read for one vault after the other are read
+// twice, because a backend that is behind has none.
 func TestBackendBehindAtAFullBlock(t *testing.T) {
 	for _, behind := range [][]bool{{true, true}, {true, false}, {false, true, true}} { // at each of four calls
 		testBackendBehindAtAFullBlock(t, behind)
@@ -406,7 +406,7 @@ func testBackendBehindAtAFullBlock(t *testing.T, behind []bool) {
 		return nil
 	}
 	calls := 0
-	chain.spoil = func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+	chain.changeLogs = func(_ fakeQuestion, logs []*types.Log) []*types.Log {
 		if calls++; calls <= len(behind) && behind[calls-1] {
 			return nil
 		}
@@ -453,9 +453,9 @@ func TestLossyRanges(t *testing.T) {
 		for _, level := range c.proof {
 			t.Run(name+" "+string(level), func(t *testing.T) {
 				chain := newFakeChain(t, 13, 200, func(rng *rand.Rand, i int) int { return rng.IntN(140) })
-				lies, omitted := everyOther(), 0
-				chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
-					if q.byHash || name != "cut at a round number" && !lies() {
+				omits, omitted := everyOther(), 0
+				chain.changeLogs = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+					if q.byHash || name != "cut at a round number" && !omits() {
 						return logs
 					}
 					kept := c.spoil(q, logs)
@@ -486,7 +486,7 @@ func TestLossyBlocks(t *testing.T) {
 				}
 				return nil
 			}
-			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+			chain.changeLogs = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 				if q.all {
 					return logs
 				}
@@ -517,7 +517,7 @@ func TestPrunedHistory(t *testing.T) {
 	for name, perBlock := range map[string]int{"sparse blooms": 3, "full blooms": 1500} {
 		t.Run(name, func(t *testing.T) {
 			chain := newFakeChain(t, 17, 30, func(_ *rand.Rand, i int) int { return perBlock })
-			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+			chain.changeLogs = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 				return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < 20 })
 			}
 			fromReceipts := chain.reading(proof.Headers)
@@ -538,7 +538,7 @@ func TestPrunedHistory(t *testing.T) {
 // The blocks of a response below one that cannot be proven are kept.
 func TestBlocksBelowAnUnprovenOneAreKept(t *testing.T) {
 	chain := newFakeChain(t, 17, 30, func(_ *rand.Rand, i int) int { return 3 })
-	chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+	chain.changeLogs = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 		return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber == 6 })
 	}
 	chain.pruned = 20 // no receipts either
@@ -559,11 +559,11 @@ func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
 				}
 				return perBlock
 			})
-			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+			chain.changeLogs = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 				return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < 20 })
 			}
 			r := chain.farBelow(proof.Headers)
-			r.reader.most = 2
+			r.reader.maxBlocks = 2
 			if err := r.all(2, isUnproven); !isUnproven(err) {
 				t.Fatalf("reading its history returns %v", err)
 			}
@@ -578,7 +578,7 @@ func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
 
 // lostBelow makes a node return no logs of blocks below a number.
 func (c *fakeChain) lostBelow(number uint64) {
-	c.spoil = func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+	c.changeLogs = func(_ fakeQuestion, logs []*types.Log) []*types.Log {
 		return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < number })
 	}
 }
@@ -590,7 +590,7 @@ func TestPrunedHistoryWithinARange(t *testing.T) {
 	chain.lostBelow(20)
 	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
 	read := func(from, to uint64) error {
-		return r.run(t.Context(), n, &job{at: from, to: to, step: to - from + 1, recordFrom: 400, headersFrom: 400})
+		return r.run(t.Context(), n, &job{next: from, to: to, step: to - from + 1, recordFrom: 400, headersFrom: 400})
 	}
 	if err := read(30, 40); err != nil {
 		t.Fatal(err)
@@ -616,7 +616,7 @@ func TestPrunedHistoryWithinTheFirstRange(t *testing.T) {
 			return 3
 		})
 		chain.lostBelow(20)
-		j := &job{at: 10, to: 29, step: 20, recordFrom: 400, headersFrom: 400}
+		j := &job{next: 10, to: 29, step: 20, recordFrom: 400, headersFrom: 400}
 		if err := chain.farBelow(proof.Headers).reader.run(t.Context(), chain.dial(), j); !isUnproven(err) {
 			t.Errorf("blocks %d empty: it was accepted: %v", empty, err)
 		}
@@ -639,7 +639,7 @@ func TestPrunedHistoryWithEmptyBlocks(t *testing.T) {
 		})
 		chain.lostBelow(380)
 		r := chain.farBelow(proof.Headers)
-		r.reader.most = uint64(c.most)
+		r.reader.maxBlocks = uint64(c.most)
 		if err := r.all(1, isUnproven); !isUnproven(err) {
 			t.Fatalf("%s: reading its history returns %v", name, err)
 		}
@@ -656,7 +656,7 @@ func TestPrunedHistoryIsCheckedAgain(t *testing.T) {
 	chain.lostBelow(20)
 	r, n := chain.farBelow(proof.Headers).reader, chain.dial()
 	read := func(from, to uint64) error {
-		return r.run(t.Context(), n, &job{at: from, to: to, recordFrom: 400, headersFrom: 400})
+		return r.run(t.Context(), n, &job{next: from, to: to, recordFrom: 400, headersFrom: 400})
 	}
 	if err := read(30, 40); err != nil {
 		t.Fatal(err)
@@ -706,7 +706,7 @@ func TestCutFarBelowTheHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			chain := newFakeChain(t, 13, 60, perBlock)
 			omitted := 0
-			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+			chain.changeLogs = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 				if q.byHash {
 					return logs
 				}
@@ -763,7 +763,7 @@ func TestTimesFarBelowTheHead(t *testing.T) {
 		"in one block":   func(l *types.Log) bool { return l.Index == 1 },
 		"before a block": func(l *types.Log) bool { return l.BlockNumber == 20 },
 	} {
-		chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+		chain.changeLogs = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 			spoiled := slices.Clone(logs)
 			for i, l := range logs {
 				if late(l) && !q.byHash {
@@ -826,21 +826,21 @@ func TestNoAnswerInTime(t *testing.T) {
 	chain := newFakeChain(t, 41, 100, sparse)
 	r, n := chain.reading(proof.Headers).reader, chain.dial()
 	hung := fmt.Errorf("eth_getLogs at fake: %w", context.DeadlineExceeded)
-	j := &job{at: 1, to: 64} // compared with headers
+	j := &job{next: 1, to: 64} // compared with headers
 	for asked := uint64(64); asked > 1; asked /= 16 {
-		p, err := r.less(t.Context(), n, j, asked, hung)
+		p, err := r.narrow(t.Context(), n, j, asked, hung)
 		if p != nil || !errors.Is(err, context.DeadlineExceeded) || j.step != max(1, asked/16) {
 			t.Errorf("after a timeout of %d blocks the next range has %d, %v", asked, j.step, err)
 		}
 	}
-	if l := n.limits; l.ranges != newLearned(math.MaxInt64, rangesAfter) || l.width != firstWidth ||
-		l.batch != newLearned(HeadersAtOnce, batchesAfter) {
+	if l := n.limits; l.ranges != newAdaptiveLimit(math.MaxInt64, rangesAfter) || l.width != firstWidth ||
+		l.batch != newAdaptiveLimit(MaxBatchHeaders, batchesAfter) {
 		t.Errorf("the timeout changed the limits to %+v", l)
 	}
 	var p *Part
 	for try := 1; p == nil; try++ {
 		var err error
-		if p, err = r.less(t.Context(), n, j, 1, hung); (err != nil) != (try < unclearTries) {
+		if p, err = r.narrow(t.Context(), n, j, 1, hung); (err != nil) != (try < unclearTries) {
 			t.Fatalf("after %d timeouts of a single block the error is %v", try, err)
 		}
 	}
@@ -852,15 +852,15 @@ func TestNoAnswerInTime(t *testing.T) {
 // timeouts reads blocks from a node that is silent at the calls for which hangs returns true, and counts the calls. The
 // error of those calls is silence.
 func (r *reading) timeouts(n *Node, blocks uint64, silence error, hangs func(asked uint64) bool) (calls, timeouts int) {
-	for j := (&job{at: 1, to: blocks}); !j.done(); calls++ {
-		asked := cmp.Or(j.step, n.limits.next(r.reader.most))
+	for j := (&job{next: 1, to: blocks}); !j.done(); calls++ {
+		asked := cmp.Or(j.step, n.limits.next(r.reader.maxBlocks))
 		if hangs(asked) {
 			timeouts++
-			_, _ = r.reader.less(r.t.Context(), n, j, j.at+asked-1, silence)
+			_, _ = r.reader.narrow(r.t.Context(), n, j, j.next+asked-1, silence)
 			continue
 		}
-		n.limits.gave(asked, 0, 0, r.reader.target, time.Millisecond)
-		j.at, j.step = j.at+asked, 0
+		n.limits.rangeSucceeded(asked, 0, 0, r.reader.target, time.Millisecond)
+		j.next, j.step = j.next+asked, 0
 	}
 	return calls, timeouts
 }
@@ -892,7 +892,7 @@ func TestRangesThatTimeOut(t *testing.T) {
 	if _, timeouts := r.timeouts(n, 1_000_000, errHung, hangs); timeouts > 4 {
 		t.Errorf("%d timeouts in an outage", timeouts)
 	}
-	if width := n.limits.next(r.reader.most); width < r.reader.most {
+	if width := n.limits.next(r.reader.maxBlocks); width < r.reader.maxBlocks {
 		t.Errorf("long after the outage a range has %d blocks", width)
 	}
 }
@@ -906,7 +906,7 @@ func TestRangesThatTimeOutAndGoOn(t *testing.T) {
 			timeouts++
 			l.refused(asked, refusal{kind: unanswered})
 		} else {
-			l.gave(asked, 0, 0, targetBytes, time.Millisecond)
+			l.rangeSucceeded(asked, 0, 0, targetBytes, time.Millisecond)
 		}
 	}
 	if timeouts > 10 {
@@ -954,12 +954,12 @@ func TestLimitsAreRelaxed(t *testing.T) {
 	}
 	for range 10 * rangesAfter {
 		blocks := l.next(2000)
-		l.gave(blocks, 0, 0, targetBytes, time.Millisecond)
+		l.rangeSucceeded(blocks, 0, 0, targetBytes, time.Millisecond)
 	}
 	if got := l.next(2000); got <= 10 || got > 200 {
 		t.Errorf("much later the next range has %d blocks", got)
 	}
-	l.gave(100, 5, 1000, targetBytes, 2*slow)
+	l.rangeSucceeded(100, 5, 1000, targetBytes, 2*slowResponse)
 	if got := l.next(2000); got > 50 {
 		t.Errorf("after a slow response the next range has %d blocks", got)
 	}
@@ -973,7 +973,7 @@ func TestFullBlocksHaveNoLastingEffect(t *testing.T) {
 		blocks = l.refused(blocks, tooLong)
 	}
 	for range 10 {
-		l.gave(l.next(2000), 0, 0, targetBytes, time.Millisecond)
+		l.rangeSucceeded(l.next(2000), 0, 0, targetBytes, time.Millisecond)
 	}
 	if got := l.next(2000); got != 2000 {
 		t.Errorf("10 ranges later a range has %d blocks", got)
@@ -992,7 +992,7 @@ func TestLimitIsFound(t *testing.T) {
 				for width > limit {
 					width, refusals = l.refused(width, refusal{kind: tooMuch}), refusals+1
 				}
-				l.gave(width, 0, 0, targetBytes, time.Millisecond)
+				l.rangeSucceeded(width, 0, 0, targetBytes, time.Millisecond)
 				blocks += width
 			}
 		}
@@ -1011,17 +1011,17 @@ func TestLimitIsFound(t *testing.T) {
 
 // The refusals of ranges that were in flight before the bound fell do not lower it further.
 func TestRefusalsOfOneMoment(t *testing.T) {
-	l := newLearned(math.MaxInt64, rangesAfter)
+	l := newAdaptiveLimit(math.MaxInt64, rangesAfter)
 	for range 8 {
 		if got := l.refused(1000, 0); got != 500 {
 			t.Errorf("after a refusal of 1000 the bound is %d", got)
 		}
 	}
 	for l.before == 0 {
-		l.gave(l.at)
+		l.succeeded(l.bound)
 	}
-	if raised := l.at; raised <= 500 || l.refused(raised, 0) != 500 || l.refused(raised, 0) != 500 {
-		t.Errorf("after refusals of a bound that was raised to %d it is %d", raised, l.at)
+	if raised := l.bound; raised <= 500 || l.refused(raised, 0) != 500 || l.refused(raised, 0) != 500 {
+		t.Errorf("after refusals of a bound that was raised to %d it is %d", raised, l.bound)
 	}
 }
 
@@ -1034,26 +1034,26 @@ func TestMomentOfErrorsHasNoLastingEffect(t *testing.T) {
 		}
 		l.refused(above, refusal{kind: unclear})
 		for range 40 * rangesAfter {
-			l.gave(l.next(2000), 0, 0, targetBytes, time.Millisecond)
+			l.rangeSucceeded(l.next(2000), 0, 0, targetBytes, time.Millisecond)
 		}
 		if got := l.next(2000); got < 1000 {
 			t.Errorf("long after the refusal of %d blocks the next range has %d", above, got)
 		}
 	}
 	l := newLimits()
-	for l.fewerCalls(l.callsAtOnce(), 0) {
+	for l.batchRefused(l.callsAtOnce(), 0) {
 	}
 	if got := l.callsAtOnce(); got != 1 {
 		t.Errorf("after many refusals the next batch has %d headers", got)
 	}
-	l.gaveCalls(l.callsAtOnce())
+	l.batchSucceeded(l.callsAtOnce())
 	if got := l.callsAtOnce(); got != 1 {
 		t.Errorf("after one successful batch the next batch has %d headers", got)
 	}
 	for range 20 * batchesAfter {
-		l.gaveCalls(l.callsAtOnce())
+		l.batchSucceeded(l.callsAtOnce())
 	}
-	if got := l.callsAtOnce(); got != HeadersAtOnce {
+	if got := l.callsAtOnce(); got != MaxBatchHeaders {
 		t.Errorf("long after the refusals the next batch has %d headers", got)
 	}
 }
@@ -1063,12 +1063,12 @@ func TestBatchesGrowAgain(t *testing.T) {
 	chain := newFakeChain(t, 37, 400, sparse)
 	n := chain.dial()
 	l := n.limits
-	l.fewerCalls(4, 1)
+	l.batchRefused(4, 1)
 	for range 30 * batchesAfter {
 		if _, err := n.Headers(t.Context(), 1, uint64(l.callsAtOnce())); err != nil {
 			t.Fatal(err)
 		}
-		if l.callsAtOnce() == HeadersAtOnce {
+		if l.callsAtOnce() == MaxBatchHeaders {
 			return
 		}
 	}

@@ -57,8 +57,8 @@ func (n *Node) receipts(ctx context.Context, h *Header, addresses []common.Addre
 	if err != nil {
 		return nil, err
 	}
-	logs, err := n.ofBlock(a, h, nil)
-	return ours(logs, addresses), err
+	logs, err := n.logsOfResponse(a, h, nil)
+	return logsOfAddresses(logs, addresses), err
 }
 
 func receiptsOf(hash common.Hash) call {

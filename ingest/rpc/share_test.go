@@ -141,7 +141,7 @@ func TestSharedBlocksThatNoEndpointReturns(t *testing.T) {
 	chains := sameChains(t, 2)
 	for _, c := range chains {
 		c.pruned = 1500
-		c.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log { return logs }
+		c.changeLogs = func(q fakeQuestion, logs []*types.Log) []*types.Log { return logs }
 		failures := 0
 		c.refuse = func(q fakeQuestion) *fakeRefusal {
 			if q.from <= 1500 && q.to >= 1500 && failures < 5 {
@@ -180,7 +180,7 @@ func sharedCommit(t *testing.T, chains []*fakeChain) (*Pool, *Pipeline) {
 		if err := line.Gather(t.Context(), p.all[0]); err != nil {
 			t.Fatal(err)
 		}
-		if len(line.ready) >= PartsAtOnce && len(line.others(p.all[0])) == 0 {
+		if len(line.ready) >= MaxParts && len(line.others(p.all[0])) == 0 {
 			line.Committed()
 		}
 	}
@@ -188,8 +188,8 @@ func sharedCommit(t *testing.T, chains []*fakeChain) (*Pool, *Pipeline) {
 	return p, line
 }
 
-// An endpoint that returns logs, but not the header at the end of a commit, costs one commit: it shares no backfill for a
-// while, and the endpoint in use is not blamed for it.
+// An endpoint that returns logs, but not the header at the end of a commit, costs one commit: it shares no backfill for
+// a while, and the endpoint in use is not blamed for it.
 func TestEndpointThatDoesNotProveItsPart(t *testing.T) {
 	chains := sameChains(t, 2)
 	p, line := sharedCommit(t, chains)

@@ -12,45 +12,46 @@ import (
 )
 
 const (
-	// silence is how long a subscription may announce nothing while polls see new blocks, before it is considered dead.
-	silence = 15 * time.Second
-	// eagerFor is how long after an announcement the announced block is polled more often, first after eagerEvery and then
-	// at doubling intervals: the endpoint in use may get it later than the one that announced it.
-	eagerFor   = 2 * time.Second
-	eagerEvery = 25 * time.Millisecond
-	// eagerAgain is how long after an announcement that led to no new head another one leads to such polls again, because
-	// each poll is paid for.
-	eagerAgain = 15 * time.Second
+	// subscriptionTimeout is how long a subscription may announce nothing while polls see new blocks, before it is
+	// considered dead.
+	subscriptionTimeout = 15 * time.Second
+	// fastPollFor is how long after an announcement the announced block is polled more often, first after fastPollEvery
+	// and then at doubling intervals: the endpoint in use may get it later than the one that announced it.
+	fastPollFor   = 2 * time.Second
+	fastPollEvery = 25 * time.Millisecond
+	// fastPollAgain is how long after an announcement that led to no new head another one leads to such polls again,
+	// because each poll is paid for.
+	fastPollAgain = 15 * time.Second
 )
 
-// Rest waits until the head should be read again: when an endpoint announces a block, but not sooner than eagerEvery
-// after it last returned, or else after poll.
-func (p *Pool) Rest(ctx context.Context, poll time.Duration) (err error) {
-	timer := time.NewTimer(p.pause(poll))
+// WaitForHead waits until the head should be read again: when an endpoint announces a block, but not sooner than
+// fastPollEvery after it last returned, or else after poll.
+func (p *Pool) WaitForHead(ctx context.Context, poll time.Duration) (err error) {
+	timer := time.NewTimer(p.pollPause(poll))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-p.wake:
-		if early := eagerEvery - p.clock.now().Sub(p.rested); early > 0 {
+		if early := fastPollEvery - p.clock.now().Sub(p.lastWait); early > 0 {
 			err = p.clock.sleep(ctx, early)
 		}
 	case <-timer.C:
 	}
-	p.rested = p.clock.now()
+	p.lastWait = p.clock.now()
 	return err
 }
 
-func (p *Pool) pause(poll time.Duration) time.Duration {
-	announced, seen := p.announced.Load(), p.seen.Load()
+func (p *Pool) pollPause(poll time.Duration) time.Duration {
+	announced, seen := p.announcedHead.Load(), p.seenHead.Load()
 	if announced == nil || seen != nil && seen.number >= announced.number {
 		return poll
 	}
 	since := p.clock.now().Sub(announced.at)
-	if since >= eagerFor {
+	if since >= fastPollFor {
 		return poll
 	}
-	return min(poll, max(since, eagerEvery))
+	return min(poll, max(since, fastPollEvery))
 }
 
 // listen subscribes to the new blocks of an endpoint, again after each failure, until ctx ends.
@@ -82,7 +83,7 @@ func (p *Pool) receive(ctx context.Context, n *Node, wait *Backoff) error {
 	}
 	n.health.set(func(h *health) { h.subscribed = true })
 	var missing missed
-	check := time.NewTicker(silence / 5)
+	check := time.NewTicker(subscriptionTimeout / 5)
 	defer check.Stop()
 	for {
 		select {
@@ -96,9 +97,9 @@ func (p *Pool) receive(ctx context.Context, n *Node, wait *Backoff) error {
 		case h := <-heads:
 			wait.Reset()
 			missing.announced(h.number)
-			p.announce(n, sighting{h.number, p.clock.now()})
+			p.announce(n, seenBlock{h.number, p.clock.now()})
 		case <-check.C:
-			if err := missing.check(p.seen.Load(), p.clock.now()); err != nil {
+			if err := missing.check(p.seenHead.Load(), p.clock.now()); err != nil {
 				return err
 			}
 		}
@@ -124,24 +125,24 @@ func (a *announcement) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// announce wakes the caller of Rest if the block is higher than those that the endpoint in use has returned or is
-// polled for.
-func (p *Pool) announce(n *Node, s sighting) {
+// announce wakes the caller of WaitForHead if the block is higher than those that the endpoint in use has returned or
+// is polled for.
+func (p *Pool) announce(n *Node, s seenBlock) {
 	p.metrics.announcements.WithLabelValues(n.Name).Inc()
-	seen, last := p.seen.Load(), p.announced.Load()
+	seen, last := p.seenHead.Load(), p.announcedHead.Load()
 	if seen != nil && seen.number >= s.number {
 		return
 	}
 	if last != nil && (seen == nil || !seen.at.After(last.at)) { // since the last announcement there was no new head
 		since := s.at.Sub(last.at)
-		if since < eagerAgain && (since >= eagerFor || s.number <= last.number) {
+		if since < fastPollAgain && (since >= fastPollFor || s.number <= last.number) {
 			return
 		}
-		if since < eagerFor {
+		if since < fastPollFor {
 			s.at = last.at
 		}
 	}
-	p.announced.Store(&s)
+	p.announcedHead.Store(&s)
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -156,7 +157,7 @@ type missed struct {
 
 func (m *missed) announced(number uint64) { *m = missed{last: number} }
 
-func (m *missed) check(seen *sighting, now time.Time) error {
+func (m *missed) check(seen *seenBlock, now time.Time) error {
 	switch {
 	case seen == nil:
 	case m.last == 0:
@@ -165,7 +166,7 @@ func (m *missed) check(seen *sighting, now time.Time) error {
 		m.since = time.Time{}
 	case m.since.IsZero():
 		m.since = now
-	case now.Sub(m.since) >= silence:
+	case now.Sub(m.since) >= subscriptionTimeout:
 		return fmt.Errorf("it has been silent since block %d, and the head is block %d", m.last, seen.number)
 	}
 	return nil

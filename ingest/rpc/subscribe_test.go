@@ -56,7 +56,7 @@ func TestEndOfASubscription(t *testing.T) {
 		close(ended)
 	}()
 	wait.Until(t, func() error {
-		if !n.health.look().subscribed {
+		if !n.health.snapshot().subscribed {
 			return errors.New("it has not subscribed")
 		}
 		return nil
@@ -80,59 +80,59 @@ func TestEndOfASubscription(t *testing.T) {
 func TestSilentSocket(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var m missed
-	at := func(number uint64) *sighting { return &sighting{number: number} }
-	check := func(silent bool, seen *sighting, after time.Duration) {
+	at := func(number uint64) *seenBlock { return &seenBlock{number: number} }
+	check := func(silent bool, seen *seenBlock, after time.Duration) {
 		t.Helper()
 		now = now.Add(after)
 		if err := m.check(seen, now); (err != nil) != silent {
 			t.Errorf("%+v with the head at %+v returns %v", m, seen, err)
 		}
 	}
-	check(false, nil, time.Hour)       // no poll yet
-	check(false, at(7), time.Hour)     // the head at the start
-	check(false, at(7), time.Hour)     // no new block
-	check(false, at(8), time.Hour)     // polled just before it is announced
-	m.announced(8)                     // the announcement
-	check(false, at(8), time.Hour)     //
-	check(false, at(9), 0)             // a block that is not announced,
-	check(false, at(12), silence-1)    // and more, for a while
-	check(true, at(12), 1)             // long enough
-	m.announced(12)                    //
-	check(false, at(11), 2*silence)    // after a reorganisation the head may be lower
-	check(false, at(13), time.Second)  //
-	check(false, at(12), 2*silence)    //
-	check(false, at(13), time.Second)  //
-	check(false, at(13), silence-2)    //
-	check(true, at(14), 3*time.Second) //
+	check(false, nil, time.Hour)                // no poll yet
+	check(false, at(7), time.Hour)              // the head at the start
+	check(false, at(7), time.Hour)              // no new block
+	check(false, at(8), time.Hour)              // polled just before it is announced
+	m.announced(8)                              // the announcement
+	check(false, at(8), time.Hour)              //
+	check(false, at(9), 0)                      // a block that is not announced,
+	check(false, at(12), subscriptionTimeout-1) // and more, for a while
+	check(true, at(12), 1)                      // long enough
+	m.announced(12)                             //
+	check(false, at(11), 2*subscriptionTimeout) // after a reorganisation the head may be lower
+	check(false, at(13), time.Second)           //
+	check(false, at(12), 2*subscriptionTimeout) //
+	check(false, at(13), time.Second)           //
+	check(false, at(13), subscriptionTimeout-2) //
+	check(true, at(14), 3*time.Second)          //
 }
 
 // After an announcement the endpoint in use is polled eagerly, until it has the block too or some time has passed.
-func TestEagerAfterAnnouncement(t *testing.T) {
+func TestFastPollsAfterAnnouncement(t *testing.T) {
 	p := NewPool(5, Endpoints("http://a.invalid"), 1, nil, newRegistry(), slog.New(slog.DiscardHandler))
 	rests := func(want time.Duration) {
 		t.Helper()
-		if got := p.pause(time.Minute); got != want {
+		if got := p.pollPause(time.Minute); got != want {
 			t.Errorf("the pause is %s, want %s", got, want)
 		}
 	}
 	f := newFakeTime()
 	p.clock = f.clock()
 	rests(time.Minute)
-	p.announce(p.all[0], sighting{8, f.now()})
-	rests(eagerEvery)
-	p.seen.Store(&sighting{7, f.now()})
-	rests(eagerEvery)
-	f.pass(eagerFor)
+	p.announce(p.all[0], seenBlock{8, f.now()})
+	rests(fastPollEvery)
+	p.seenHead.Store(&seenBlock{7, f.now()})
+	rests(fastPollEvery)
+	f.pass(fastPollFor)
 	rests(time.Minute)
-	p.announce(p.all[0], sighting{9, f.now()})
-	p.seen.Store(&sighting{9, f.now()})
+	p.announce(p.all[0], seenBlock{9, f.now()})
+	p.seenHead.Store(&seenBlock{9, f.now()})
 	rests(time.Minute)
-	if err := p.Rest(t.Context(), time.Hour); err != nil { // the announcement came before Rest
+	if err := p.WaitForHead(t.Context(), time.Hour); err != nil { // the announcement came before WaitForHead
 		t.Error(err)
 	}
 	leaving, cancel := contextDone(t)
 	defer cancel()
-	if err := p.Rest(leaving, time.Hour); err == nil {
+	if err := p.WaitForHead(leaving, time.Hour); err == nil {
 		t.Error("a caller that cancels still waits")
 	}
 }
@@ -140,7 +140,7 @@ func TestEagerAfterAnnouncement(t *testing.T) {
 // Announcements of old blocks, or of one that never comes, cost few polls, however many there are.
 func TestAnnouncementsInVain(t *testing.T) {
 	always := func(number uint64) func(int) uint64 { return func(int) uint64 { return number } }
-	const periods = int(time.Minute / eagerAgain) // of eager polls, without a new head
+	const periods = int(time.Minute / fastPollAgain) // of fast polls, without a new head
 	for name, c := range map[string]struct {
 		number, head func(i int) uint64 // of the announcement after i milliseconds, and at the endpoint in use then
 		most         int                // polls within a minute
@@ -149,10 +149,10 @@ func TestAnnouncementsInVain(t *testing.T) {
 		"the head":                 {always(100), always(100), 0},
 		"a block that never comes": {always(1 << 62), always(100), 9 * periods},
 		"higher ones that never come": {func(i int) uint64 { return 1<<62 + uint64(i) }, always(100),
-			periods * int(eagerFor/eagerEvery+1)},
+			periods * int(fastPollFor/fastPollEvery+1)},
 		"with a block every 12 s": {always(1 << 62), func(i int) uint64 { return 100 + uint64(i)/12_000 }, 9 * 2 * periods},
 		"with another head at each poll": {always(1 << 62), func(i int) uint64 { return 100 + uint64(i)%2 },
-			int(time.Minute/eagerEvery + 1)},
+			int(time.Minute/fastPollEvery + 1)},
 	} {
 		p := NewPool(5, Endpoints("http://a.invalid"), 1, nil, newRegistry(), slog.New(slog.DiscardHandler))
 		f := newFakeTime()
@@ -168,17 +168,17 @@ func TestAnnouncementsInVain(t *testing.T) {
 		polls = 0
 		next, began := f.now().Add(time.Hour), f.now()
 		for i := range int(time.Minute / time.Millisecond) {
-			p.announce(p.all[0], sighting{c.number(i), f.now()})
+			p.announce(p.all[0], seenBlock{c.number(i), f.now()})
 			woken := len(p.wake) > 0
 			if woken {
-				if err := p.Rest(t.Context(), time.Hour); err != nil {
+				if err := p.WaitForHead(t.Context(), time.Hour); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if woken || !f.now().Before(next) {
-				p.rested = f.now()
+				p.lastWait = f.now()
 				poll(i)
-				next = f.now().Add(p.pause(time.Hour))
+				next = f.now().Add(p.pollPause(time.Hour))
 			}
 			if f.pass(time.Millisecond); f.now().Sub(began) >= time.Minute {
 				break
@@ -192,7 +192,7 @@ func TestAnnouncementsInVain(t *testing.T) {
 
 // The endpoint in use is always one block behind the one that announces: it is polled a few times for each block,
 // however fast they come.
-func TestEagerPausesGrow(t *testing.T) {
+func TestFastPollPausesGrow(t *testing.T) {
 	for _, every := range []time.Duration{250 * time.Millisecond, time.Second, 12 * time.Second} {
 		p := NewPool(5, Endpoints("http://a.invalid"), 1, nil, newRegistry(), slog.New(slog.DiscardHandler))
 		f := newFakeTime()
@@ -200,10 +200,10 @@ func TestEagerPausesGrow(t *testing.T) {
 		const blocks = 20
 		looks := 0
 		for number := range uint64(blocks) {
-			p.seen.Store(&sighting{number, f.now()})
-			p.announce(p.all[0], sighting{number + 1, f.now()})
+			p.seenHead.Store(&seenBlock{number, f.now()})
+			p.announce(p.all[0], seenBlock{number + 1, f.now()})
 			for next := f.now().Add(every); f.now().Before(next); looks++ {
-				f.pass(p.pause(time.Minute))
+				f.pass(p.pollPause(time.Minute))
 			}
 		}
 		if looks > 9*blocks {

@@ -126,19 +126,19 @@ func httpErrorOf(response *http.Response) error {
 	case http.StatusUnauthorized, http.StatusNotFound, http.StatusProxyAuthRequired, http.StatusBadGateway:
 		return e // not about the call, whatever the body contains
 	}
-	if all, _, err := openBatch(body, HeadersAtOnce); err == nil && len(all) > 0 && all[0].failed() {
+	if all, _, err := openBatch(body, MaxBatchHeaders); err == nil && len(all) > 0 && all[0].failed() {
 		answer, is := errors.AsType[*rpcError](faultOf(all[0].fault))
-		if is && (e.Status != http.StatusForbidden || answer.aboutPlan()) {
+		if is && (e.Status != http.StatusForbidden || answer.isPlanError()) {
 			e.answer = answer
 		}
 	}
 	return e
 }
 
-// aboutPlan reports whether an error with HTTP status 403 is about what the plan includes rather than about the key.
-func (e *rpcError) aboutPlan() bool {
+// isPlanError reports whether an error with HTTP status 403 is about what the plan includes rather than about the key.
+func (e *rpcError) isPlanError() bool {
 	r := read(e)
-	return r.kind == absent || r.blocks > 0 || r.results > 0 || ofArchive.MatchString(e.words()) || lacksState(e)
+	return r.kind == blocksMissing || r.blocks > 0 || r.results > 0 || archiveText.MatchString(e.text()) || lacksState(e)
 }
 
 // retryAfter parses the header, which holds seconds or a date.
@@ -170,12 +170,12 @@ func readAnswer(response *http.Response, most int, room int64) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the response, after %d bytes: %w", body.Len(), err)
 	}
-	return unpacked(response.Header.Get("Content-Encoding"), body.Bytes(), most)
+	return decompressed(response.Header.Get("Content-Encoding"), body.Bytes(), most)
 }
 
-// unpacked decompresses a body that is compressed although the request did not accept that, with or without a header
-// that declares it, and removes a byte order mark.
-func unpacked(encoding string, body []byte, most int) ([]byte, error) {
+// decompressed decompresses a body that is compressed although the request did not accept that, with or without a
+// header that declares it, and removes a byte order mark.
+func decompressed(encoding string, body []byte, most int) ([]byte, error) {
 	var packed io.Reader
 	var err error
 	kind := jx.Raw(body).Type()

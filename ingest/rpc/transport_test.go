@@ -223,7 +223,7 @@ func TestBatches(t *testing.T) {
 			t.Errorf("%s returns %v", c.reply, err)
 		}
 	}
-	if err := n.inBatches(t.Context(), "m", nil, nil); err != nil {
+	if err := n.callInBatches(t.Context(), "m", nil, nil); err != nil {
 		t.Errorf("a batch without calls returns %v", err)
 	}
 }

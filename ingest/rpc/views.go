@@ -44,7 +44,7 @@ func (p *Pool) Sample(
 	for i, c := range calls {
 		views[len(calls)-1-i] = Sample{SampleCall: c, At: headers[c.Number]}
 	}
-	if err := p.settle(ctx, n, views); err != nil {
+	if err := p.readSamples(ctx, n, views); err != nil {
 		return nil, 0, err
 	}
 	for _, s := range slices.Backward(views) {
@@ -57,13 +57,13 @@ func (p *Pool) Sample(
 	return samples, noState, nil
 }
 
-// settle sets the results of calls, which are in block order, the newest first.
-func (p *Pool) settle(ctx context.Context, n *Node, views []Sample) error {
+// readSamples sets the results of calls, which are in block order, the newest first.
+func (p *Pool) readSamples(ctx context.Context, n *Node, views []Sample) error {
 	open := len(views)
 	votes := make([]map[string]int, len(views)) // endpoints by the result that they returned
 	done := make([]bool, len(views))
 	var faults []error
-	for from, err := range p.AndOthers(ctx, n) {
+	for from, err := range p.StartingWith(ctx, n) {
 		seen := slices.Clone(views)
 		if err == nil {
 			err = from.views(ctx, seen)
@@ -114,7 +114,7 @@ const viewsPatience = 10 * time.Second
 func (n *Node) views(ctx context.Context, views []Sample) error {
 	var mu sync.Mutex
 	lacks := len(views) // the first call at a block whose state the node lacks
-	err := n.inTurns(ctx, len(views), viewsPatience, nil, func(i int) error {
+	err := n.callAll(ctx, len(views), viewsPatience, nil, func(i int) error {
 		mu.Lock()
 		older := i > lacks
 		mu.Unlock()
@@ -135,7 +135,7 @@ func (n *Node) views(ctx context.Context, views []Sample) error {
 	for i := lacks; i < len(views); i++ {
 		views[i].noState = true
 	}
-	return n.stillThere(ctx, views)
+	return n.checkCanonical(ctx, views)
 }
 
 func (n *Node) oneView(ctx context.Context, v *Sample) error {
@@ -144,7 +144,7 @@ func (n *Node) oneView(ctx context.Context, v *Sample) error {
 	case err == nil, reverted(err):
 		v.Output = output // nil if the contract reverted
 		return nil
-	case lacksState(err), lacksStateOrBlock(err) && (n.wellPast(v.At.Number) || namesLater(err, v.At.Number)):
+	case lacksState(err), lacksStateOrBlock(err) && (n.isFarAbove(v.At.Number) || namesLater(err, v.At.Number)):
 		v.noState = true
 		return nil
 	}
@@ -152,7 +152,7 @@ func (n *Node) oneView(ctx context.Context, v *Sample) error {
 }
 
 // atEndOf makes a call about the state at the end of a block, whose result is a byte string. If a node does not accept
-// a block by its hash, this and all later calls use the number, and stillThere must follow.
+// a block by its hash, this and all later calls use the number, and checkCanonical must follow.
 func (n *Node) atEndOf(ctx context.Context, at *Header, method string, what any) ([]byte, error) {
 	for {
 		byHash, block := !n.numbers.Load(), any(hexutil.Uint64(at.Number))
@@ -160,15 +160,15 @@ func (n *Node) atEndOf(ctx context.Context, at *Header, method string, what any)
 			block = map[string]any{"blockHash": at.Hash, "requireCanonical": true} // EIP-1898
 		}
 		result, err := asked(ctx, n, call{method: method, params: []any{what, block}}, decodeBytes)
-		if err == nil || !byHash || !takesNoHash(err) {
+		if err == nil || !byHash || !rejectsHash(err) {
 			return result, err
 		}
 		n.numbers.Store(true)
 	}
 }
 
-// stillThere returns an error if calls by block number were answered for another block than the intended one.
-func (n *Node) stillThere(ctx context.Context, views []Sample) error {
+// checkCanonical returns an error if calls by block number were answered for another block than the intended one.
+func (n *Node) checkCanonical(ctx context.Context, views []Sample) error {
 	if !n.numbers.Load() {
 		return nil
 	}
@@ -190,40 +190,40 @@ func (n *Node) stillThere(ctx context.Context, views []Sample) error {
 	return nil
 }
 
-// takesNoHash reports whether a node rejected a call because of the form of its parameters.
-func takesNoHash(err error) bool {
+// rejectsHash reports whether a node rejected a call because of the form of its parameters.
+func rejectsHash(err error) bool {
 	return hasCode(err, invalidParams) && !reverted(err) && !lacksState(err) && !lacksStateOrBlock(err)
 }
 
-// ofState matches the messages of a node that has a block but not the state at its end: go-ethereum ("missing trie node
-// ... state 0x... is not available", "historical state 0x... is not available"), reth ("state at block #8 is pruned"),
-// Erigon ("old data not available due to pruning"), Nethermind ("No state available for block 8"), Besu ("World state
-// unavailable"), OpenEthereum ("your node is running with state pruning"), Nitro ("state recreation l2 gas depth limit
-// exceeded"), op-geth ("no historical RPC is available for this historical (pre-bedrock) execution request"), zkSync
-// ("Block with such an ID is pruned"), Frontier ("State already discarded for ..."), Cosmos chains ("height 8 is not
-// available, lowest height is 9"), and providers that sell old state ("archive", "archival"). It must not match the
-// messages of a node that does not have the block yet: that sample would be lost.
-var ofState = regexp.MustCompile(`missing trie node|historical (?:state|rpc)|\bpruning\b|\barchiv(?:e|al)\b` +
+// missingStateText matches the messages of a node that has a block but not the state at its end: go-ethereum ("missing
+// trie node ... state 0x... is not available", "historical state 0x... is not available"), reth ("state at block #8 is
+// pruned"), Erigon ("old data not available due to pruning"), Nethermind ("No state available for block 8"), Besu
+// ("World state unavailable"), OpenEthereum ("your node is running with state pruning"), Nitro ("state recreation l2
+// gas depth limit exceeded"), op-geth ("no historical RPC is available for this historical (pre-bedrock) execution
+// request"), zkSync ("Block with such an ID is pruned"), Frontier ("State already discarded for ..."), Cosmos chains
+// ("height 8 is not available, lowest height is 9"), and providers that sell old state ("archive", "archival"). It must
+// not match the messages of a node that does not have the block yet: that sample would be lost.
+var missingStateText = regexp.MustCompile(`missing trie node|historical (?:state|rpc)|\bpruning\b|\barchiv(?:e|al)\b` +
 	`|\bstate\b[^.]{0,100}\b(?:not available|unavailable|pruned|missing|discarded)\b` +
 	`|no state (?:is )?available|state recreation` +
 	`|(?:block|height)\b[^.]{0,40}\b(?:is|been) pruned\b|lowest height`)
 
-// ofStateOrBlock matches the messages of a node that does not have the state of a block, or does not have it yet: reth
-// ("no state found for block 0x..."), Cosmos chains ("failed to load state at height 8; version does not exist"), and
-// Rootstock ("State not found for block").
-var ofStateOrBlock = regexp.MustCompile(`no state found|\bstate\b[^.]{0,100}\bnot found\b|load state at height`)
+// missingStateOrBlockText matches the messages of a node that does not have the state of a block, or does not have it
+// yet: reth ("no state found for block 0x..."), Cosmos chains ("failed to load state at height 8; version does not
+// exist"), and Rootstock ("State not found for block").
+var missingStateOrBlockText = regexp.MustCompile(`no state found|\bstate\b[^.]{0,100}\bnot found\b|load state at height`)
 
-func lacksStateOrBlock(err error) bool { return says(err, ofStateOrBlock) }
+func lacksStateOrBlock(err error) bool { return matches(err, missingStateOrBlockText) }
 
-// wellPast reports whether the head of a node is so far above a block that it must have had its state: nodes that drop
-// old states keep those of at least 128 blocks.
-func (n *Node) wellPast(block uint64) bool {
-	head := n.health.look().head
+// isFarAbove reports whether the head of a node is so far above a block that it must have had its state: nodes that
+// drop old states keep those of at least 128 blocks.
+func (n *Node) isFarAbove(block uint64) bool {
+	head := n.health.snapshot().head
 	return head != nil && head.Number >= block+128
 }
 
-// ofLatest matches the newest state that a Cosmos chain names in the error: some of them keep fewer than 128.
-var ofLatest = regexp.MustCompile(`\(latest height: ([0-9]+)\)`)
+// latestHeightText matches the newest state that a Cosmos chain names in the error: some of them keep fewer than 128.
+var latestHeightText = regexp.MustCompile(`\(latest height: ([0-9]+)\)`)
 
 // namesLater reports whether an error names a newer block as the latest one.
 func namesLater(err error, block uint64) bool {
@@ -231,23 +231,23 @@ func namesLater(err error, block uint64) bool {
 	if !is {
 		return false
 	}
-	m := ofLatest.FindStringSubmatch(answer.words())
+	m := latestHeightText.FindStringSubmatch(answer.text())
 	return m != nil && figureOf(m[1]) > block
 }
 
 // lacksState reports whether a node has the block, but no longer the state at its end.
-func lacksState(err error) bool { return hasCode(err, prunedHistory) || says(err, ofState) }
+func lacksState(err error) bool { return hasCode(err, prunedHistory) || matches(err, missingStateText) }
 
-// ofEVM matches the messages about a call that the EVM failed: "execution reverted: reason", "VM Exception while
-// processing transaction: revert reason" (Hardhat, Ganache, RSK), "Reverted 0x08c379a0..." in the data of a "VM
+// evmFailureText matches the messages about a call that the EVM failed: "execution reverted: reason", "VM Exception
+// while processing transaction: revert reason" (Hardhat, Ganache, RSK), "Reverted 0x08c379a0..." in the data of a "VM
 // execution error." (OpenEthereum, Nethermind), "evm error: OutOfGas" (Frontier), and the faults that go-ethereum
 // names. 0x08c379a0 and 0x4e487b71 are the selectors of Error(string) and Panic(uint256), with which Solidity reverts.
-var ofEVM = regexp.MustCompile(`revert|0x08c379a0|0x4e487b71|\bvm exception|\bvm execution error|\bevm error` +
+var evmFailureText = regexp.MustCompile(`revert|0x08c379a0|0x4e487b71|\bvm exception|\bvm execution error|\bevm error` +
 	`|invalid opcode|bad instruction|(?:invalid|bad) jump|stack (?:underflow|overflow|limit)|out of ?gas`)
 
 // reverted reports whether the EVM failed a call, rather than the node. Check it before the text of an error means
 // anything else: a contract chooses the reason of its revert, which may be the words in which a node reports a limit.
-func reverted(err error) bool { return hasCode(err, executionError) || says(err, ofEVM) }
+func reverted(err error) bool { return hasCode(err, executionError) || matches(err, evmFailureText) }
 
 func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 	if r.sampling == nil {
@@ -255,7 +255,7 @@ func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 	}
 	calls := r.sampling(p.From, p.To)
 	// The newest block comes first, by itself: if no endpoint has its state, the older blocks are skipped.
-	for some := 1; len(calls) > 0; some = singlesAtOnce {
+	for some := 1; len(calls) > 0; some = maxConcurrentCalls {
 		next := calls[max(0, len(calls)-some):]
 		calls = calls[:len(calls)-len(next)]
 		headers, err := n.headersAt(ctx, p, next)
@@ -267,7 +267,7 @@ func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 			return err
 		}
 		p.Samples = slices.Concat(samples, p.Samples)
-		p.bytes += len(samples) * typicalLog
+		p.bytes += len(samples) * typicalLogBytes
 		if p.NoState = noState; noState > 0 {
 			break
 		}

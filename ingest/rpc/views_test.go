@@ -164,8 +164,8 @@ func TestViewErrors(t *testing.T) {
 			t.Errorf("%d %s: %s (%v), want %s", c.code, c.message, got, err, c.want)
 		}
 		if c.want == "reverts" &&
-			(!n.health.is(usable) || n.health.rests() > 0 || n.limits.callsAtOnce() != HeadersAtOnce || n.numbers.Load()) {
-			t.Errorf("%d %s: the error text of a contract affects the endpoint: %+v", c.code, c.message, n.health.look())
+			(!n.health.is(usable) || n.health.pauseLeft() > 0 || n.limits.callsAtOnce() != MaxBatchHeaders || n.numbers.Load()) {
+			t.Errorf("%d %s: the error text of a contract affects the endpoint: %+v", c.code, c.message, n.health.snapshot())
 		}
 	}
 }

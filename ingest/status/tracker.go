@@ -53,11 +53,11 @@ type Status struct {
 	LogFrozen       bool   `json:"-"` // of the log as it was last read or written, also while the state is another one
 	DisprovenAt     uint64 `json:"-"` // the block that Disproven is about
 	FinalWarning    string `json:"-"` // why nothing more becomes final
-	AttendWarning   string `json:"-"` // why a command waits, or a vault that is not in the log
+	CommandWarning  string `json:"-"` // why a command waits, or a vault that is not in the log
 	ProofWarning    string `json:"-"` // why blocks at the head are not proven
 	ReceiptsWarning string `json:"-"` // why the proof by receipts does not reach the final block
-	Trouble         string `json:"-"` // why a standby cannot read the writer's heartbeat from Kafka
-	Unfit           string `json:"-"` // why the log, the chain or the configuration does not let a standby write
+	HeartbeatError  string `json:"-"` // why a standby cannot read the writer's heartbeat from Kafka
+	CannotWrite     string `json:"-"` // why the log, the chain or the configuration does not let a standby write
 	// for vaults whose NAV is sampled only from a block after their start
 	Sampling []registry.VaultWarning `json:"-"`
 }
@@ -98,7 +98,7 @@ func (t *Tracker) Snapshot() Status {
 	defer t.mu.Unlock()
 	st, now := t.status, time.Now()
 	st.Time = now.UTC() // which has no monotonic reading, so no duration is computed from it
-	warnings := []string{st.FinalWarning, st.AttendWarning, st.ProofWarning, st.ReceiptsWarning}
+	warnings := []string{st.FinalWarning, st.CommandWarning, st.ProofWarning, st.ReceiptsWarning}
 	st.Warning = strings.Join(slices.DeleteFunc(warnings, func(w string) bool { return w == "" }), "; ")
 	st.VaultWarnings = slices.Concat(st.VaultWarnings, st.Sampling)
 	st.Logs = t.Appended.Load()

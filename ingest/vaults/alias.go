@@ -25,8 +25,8 @@ func (a Alias) Encode() (string, error) {
 	return string(argument), err
 }
 
-// obeyAlias executes a command about aliases. ended is false if it continues at the next step.
-func (r *Registrar) obeyAlias(ctx context.Context, c command) (o Outcome, ended bool, err error) {
+// executeAlias executes a command about aliases. ended is false if it continues at the next step.
+func (r *Registrar) executeAlias(ctx context.Context, c command) (o Outcome, ended bool, err error) {
 	var a Alias
 	if err := json.Unmarshal(c.argument, &a); err != nil {
 		return refused("the command cannot be read: %v", err), true, nil
@@ -66,7 +66,7 @@ func (r *Registrar) alias(ctx context.Context, c command, a Alias) (o Outcome, e
 		return refused("vault %s has %d aliases, and can have no more", c.vault, mapping.MaxAliases), nil
 	}
 	fact, next := writer.VaultFact(mapping.WithAlias(known, a.Value, a.Partner)), *r.writer.State.CoverageOf(c.vault)
-	next.Introduced = fact
+	next.NewRecord = fact
 	if err := r.writer.Commit(ctx,
 		&writer.Change{Units: [][]*event.Record{{fact}}, Covered: []writer.Coverage{next}}); err != nil {
 		return o, err

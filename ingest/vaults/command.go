@@ -30,7 +30,7 @@ type command struct {
 }
 
 // Outcome is the result of a command: registry.CommandDone or CommandRefused, and a sentence.
-type Outcome struct{ Is, Detail string }
+type Outcome struct{ Result, Detail string }
 
 // Commands is the queue of operators' commands for ingest, in order: that of *db.Queries, in PostgreSQL.
 type Commands interface {
@@ -40,9 +40,9 @@ type Commands interface {
 }
 
 const (
-	// commandsEvery is the pause between reads of the queue.
-	commandsEvery  = time.Second
-	commandsWithin = 2 * time.Second
+	// pollInterval is the pause between reads of the queue.
+	pollInterval = time.Second
+	pollTimeout  = 2 * time.Second
 )
 
 // inbox passes commands to the session, so that the session never waits for PostgreSQL, and their outcomes back. If an
@@ -59,19 +59,19 @@ type inbox struct {
 }
 
 func (b *inbox) run(ctx context.Context) {
-	for rpc.Sleep(ctx, commandsEvery) == nil {
-		b.look(ctx)
+	for rpc.Sleep(ctx, pollInterval) == nil {
+		b.poll(ctx)
 	}
 	b.mu.Lock()
 	left := len(b.ended)
 	b.mu.Unlock()
 	if left > 0 {
-		b.look(context.WithoutCancel(ctx))
+		b.poll(context.WithoutCancel(ctx))
 	}
 }
 
-func (b *inbox) look(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, commandsWithin)
+func (b *inbox) poll(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	err := b.exchange(limited)
 	if ctx.Err() != nil {
@@ -88,7 +88,7 @@ func (b *inbox) exchange(ctx context.Context) error {
 	ended := maps.Clone(b.ended)
 	b.mu.Unlock()
 	for id, o := range ended {
-		result := db.FinishVaultCommandParams{ID: id, Outcome: o.Is, Detail: o.Detail}
+		result := db.FinishVaultCommandParams{ID: id, Outcome: o.Result, Detail: o.Detail}
 		if err := b.from.FinishVaultCommand(ctx, result); err != nil {
 			return fmt.Errorf("write the outcome of command %d: %w", id, err)
 		}
@@ -125,7 +125,7 @@ func (b *inbox) next() (c command, ok bool) {
 
 // end notes the outcome of the oldest command.
 func (b *inbox) end(c command, o Outcome) {
-	b.log.Info("command about a vault", "command", c.id, "kind", c.kind, "vault", c.vault, "outcome", o.Is, "detail",
+	b.log.Info("command about a vault", "command", c.id, "kind", c.kind, "vault", c.vault, "outcome", o.Result, "detail",
 		o.Detail)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,17 +139,17 @@ func (b *inbox) end(c command, o Outcome) {
 // written. It returns after the first read, because a command may make space for a vault of chain.vaults.
 func (r *Registrar) Receive(ctx context.Context, from Commands) (stop func()) {
 	r.inbox = &inbox{from: from, chainID: r.writer.ChainID, log: r.log, ended: map[int64]Outcome{}}
-	r.inbox.look(ctx)
+	r.inbox.poll(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	var stopped sync.WaitGroup
 	stopped.Go(func() { r.inbox.run(ctx) })
 	return func() { cancel(); stopped.Wait() }
 }
 
-// Obey executes the oldest pending command, and reports whether its effect is in the log. One that reads the log does
-// so in parts, between the steps of the vaults, and is pending meanwhile. One that calls a vault does so at the end of
-// tip, and is refused if these calls keep failing although enough endpoints are up.
-func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did, pending bool, err error) {
+// Execute executes the oldest pending command, and reports whether its effect is in the log. One that reads the log
+// does so in parts, between the steps of the vaults, and is pending meanwhile. One that calls a vault does so at the
+// end of tip, and is refused if these calls keep failing although enough endpoints are up.
+func (r *Registrar) Execute(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did, pending bool, err error) {
 	c, ok := r.inbox.next()
 	if !ok {
 		return false, false, nil
@@ -165,12 +165,12 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 	case registry.AddVault:
 		o, err = r.add(ctx, n, tip, c)
 	case registry.SetAlias, registry.RemoveAlias, registry.SendEarlier:
-		o, ended, err = r.obeyAlias(ctx, c)
+		o, ended, err = r.executeAlias(ctx, c)
 	default:
 		o = refused("this navlog does not know the command %q: start a newer version", c.kind)
 	}
-	if err != nil && calls && able && ctx.Err() == nil && !errors.Is(err, writer.ErrCommit) && r.fails(c) {
-		o, err = refused("the nodes failed in %d attempts: %v; run the command again when they respond", attemptsEnough, err),
+	if err != nil && calls && able && ctx.Err() == nil && !errors.Is(err, writer.ErrCommit) && r.countFailure(c) {
+		o, err = refused("the nodes failed in %d attempts: %v; run the command again when they respond", maxAttempts, err),
 			nil
 	}
 	if err == nil && ended {
@@ -180,16 +180,16 @@ func (r *Registrar) Obey(ctx context.Context, n *rpc.Node, tip *rpc.Header) (did
 	return ended, !ended, err
 }
 
-// attemptsEnough is how many attempts of a command may fail because of the nodes before it is refused, so that it does
+// maxAttempts is how many attempts of a command may fail because of the nodes before it is refused, so that it does
 // not block the commands behind it forever: about a minute.
-const attemptsEnough = 10
+const maxAttempts = 10
 
-func (r *Registrar) fails(c command) bool {
+func (r *Registrar) countFailure(c command) bool {
 	if r.failing.command != c.id {
 		r.failing.command, r.failing.attempts = c.id, 0
 	}
 	r.failing.attempts++
-	return r.failing.attempts >= attemptsEnough
+	return r.failing.attempts >= maxAttempts
 }
 
 func refused(format string, a ...any) Outcome {
@@ -218,7 +218,7 @@ func (r *Registrar) remove(ctx context.Context, address common.Address) (o Outco
 		&writer.Change{Units: [][]*event.Record{{fact}}, Covered: []writer.Coverage{gone}}); err != nil {
 		return o, err
 	}
-	r.Watch()
+	r.SelectVaults()
 	return done("seq %d: the vault is removed from responses with the next generation, and is covered up to block %d",
 		fact.GetSeq(), gone.To), nil
 }
@@ -240,7 +240,7 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c com
 		contradicted = !reflect.DeepEqual(v, r.Set[i])
 	}
 	if have != nil {
-		r.keep(&v, have)
+		r.completeFromLog(&v, have)
 	}
 	switch {
 	case v.Address != c.vault:
@@ -267,14 +267,14 @@ func (r *Registrar) add(ctx context.Context, n *rpc.Node, tip *rpc.Header, c com
 	if len(missing) > 0 {
 		return refused("%s %s has no code on chain %d", missing[0].Role, missing[0].Address, r.writer.ChainID), nil
 	}
-	return r.introduceBy(ctx, n, tip, v, func(have *writer.Coverage) Outcome {
+	return r.appendByCommand(ctx, n, tip, v, func(have *writer.Coverage) Outcome {
 		return done("seq %d: vault %s is read from block %d, and is in responses with the next generation",
 			r.writer.State.Seq, v.Address, have.Start)
 	})
 }
 
-// keep completes the description of a vault of the log: what a command omits stays as it is in the log.
-func (r *Registrar) keep(v *vault, have *writer.Coverage) {
+// completeFromLog completes the description of a vault of the log: what a command omits stays as it is in the log.
+func (r *Registrar) completeFromLog(v *vault, have *writer.Coverage) {
 	v.Name = cmp.Or(v.Name, have.Name)
 	known := r.writer.State.Records[v.Address]
 	token := known.GetAsset()
@@ -315,15 +315,15 @@ func (r *Registrar) restoreVault(
 			back.Name = v.Name
 		}
 	}
-	return r.introduceBy(ctx, n, tip, back, func(have *writer.Coverage) Outcome {
+	return r.appendByCommand(ctx, n, tip, back, func(have *writer.Coverage) Outcome {
 		return done("seq %d: vault %s continues from block %d", r.writer.State.Seq, address, have.To+1)
 	})
 }
 
-func (r *Registrar) introduceBy(
+func (r *Registrar) appendByCommand(
 	ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, outcome func(*writer.Coverage) Outcome,
 ) (Outcome, error) {
-	err := r.introduce(ctx, n, tip, []vault{v})
+	err := r.appendRecords(ctx, n, tip, []vault{v})
 	switch {
 	case rpc.Refused(err) && !errors.Is(err, writer.ErrCommit): // which ends the session, whatever it wraps
 		return refused("%v", err), nil

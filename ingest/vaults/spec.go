@@ -45,8 +45,8 @@ func (s *Spec) record(address common.Address, start uint64, name string) (*event
 	return v, mapping.Record(v, s.Sources, s.Texts)
 }
 
-// mostText is the maximum size of all mappings of a vault, in bytes: its record must fit into a Kafka batch.
-const mostText = 512 << 10
+// maxText is the maximum size of all mappings of a vault, in bytes: its record must fit into a Kafka batch.
+const maxText = 512 << 10
 
 // spec reads the mappings of a vault.
 func (v Config) spec() (*Spec, error) {
@@ -108,8 +108,8 @@ func (s *Spec) tooLong() (faults []error) {
 	for _, text := range s.Texts {
 		size += len(text.Text)
 	}
-	if size > mostText {
-		faults = append(faults, fmt.Errorf("the mappings have %d bytes together and may have %d", size, mostText))
+	if size > maxText {
+		faults = append(faults, fmt.Errorf("the mappings have %d bytes together and may have %d", size, maxText))
 	}
 	return faults
 }

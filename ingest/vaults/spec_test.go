@@ -23,7 +23,7 @@ func TestTextsOfACommandFitIntoARecord(t *testing.T) {
 		"mappings": {func(v *vault) {
 			text := v.Texts[0]
 			v.Texts = nil
-			for text.To = text.From; len(v.Texts)*len(text.Text) <= mostText; text.From, text.To = text.From+1, text.To+1 {
+			for text.To = text.From; len(v.Texts)*len(text.Text) <= maxText; text.From, text.To = text.From+1, text.To+1 {
 				v.Texts = append(v.Texts, text)
 			}
 		}, "the mappings have"},
@@ -88,8 +88,8 @@ func TestSamplesOfTheNewestMapping(t *testing.T) {
 	}
 }
 
-// After an upgrade a mapping may only pay the requests of the one before it. As the only mapping of a vault it is refused,
-// and so is that one.
+// After an upgrade a mapping may only pay the requests of the one before it. As the only mapping of a vault it is
+// refused, and so is that one.
 func TestMappingsOfAnUpgradeAreCheckedTogether(t *testing.T) {
 	write := func(name, rule string) string {
 		file := filepath.Join(t.TempDir(), name+".yaml")

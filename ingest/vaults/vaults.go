@@ -70,8 +70,8 @@ func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
 	return rpc.Refuse("%s", errors.Join(faults...).Error())
 }
 
-// StartsKept returns a RefusedError if a start block is lower than in the log.
-func (set Set) StartsKept(cursor *event.Cursor) error {
+// CheckStarts returns a RefusedError if a start block is lower than in the log.
+func (set Set) CheckStarts(cursor *event.Cursor) error {
 	log, topic := chainlog.LogTopic(cursor.GetChainId()), chainlog.CursorTopic(cursor.GetChainId())
 	var faults []error
 	for _, v := range set {
@@ -114,9 +114,9 @@ func NewRegistrar(set Set, nodes *rpc.Pool, w *writer.Writer, status *status.Tra
 		responses: map[view]hexutil.Bytes{}}
 }
 
-// Watch determines the vaults to index: those of the log that were not removed, and those of chain.vaults that are not
-// in the log. The status shows where the two differ. It is called whenever the vaults of the log have changed.
-func (r *Registrar) Watch() {
+// SelectVaults determines the vaults to index: those of the log that were not removed, and those of chain.vaults that
+// are not in the log. The status shows where the two differ. It is called whenever the vaults of the log have changed.
+func (r *Registrar) SelectVaults() {
 	var vaults []vault
 	var before, differ []registry.VaultWarning
 	warn := func(address common.Address, text string) {
@@ -169,12 +169,12 @@ func (r *Registrar) Describe(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 	if len(r.stale) == 0 {
 		return false, nil
 	}
-	return true, r.introduce(ctx, n, tip, r.stale)
+	return true, r.appendRecords(ctx, n, tip, r.stale)
 }
 
-// introduce appends the records of vaults that are new, renamed or restored, as one unit. Responses of a vault are
+// appendRecords appends the records of vaults that are new, renamed or restored, as one unit. Responses of a vault are
 // kept, so that a failure costs only one call.
-func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, tip *rpc.Header, vaults []vault) error {
+func (r *Registrar) appendRecords(ctx context.Context, n *rpc.Node, tip *rpc.Header, vaults []vault) error {
 	c := &writer.Change{}
 	var unit []*event.Record
 	for _, v := range vaults {
@@ -183,7 +183,7 @@ func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, tip *rpc.Header,
 			known = *have
 		}
 		known.Name, known.Removed = v.Name, false
-		if err := r.apart(v); err != nil {
+		if err := r.checkDistinct(v); err != nil {
 			return err
 		}
 		fact, err := r.describe(ctx, n, tip, v, known.Start)
@@ -193,8 +193,8 @@ func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, tip *rpc.Header,
 		if known.To >= known.Start && !r.writer.State.Mapped.Of(v.Address).Description.Samples() && samples(fact) {
 			known.SampledFrom = known.To + 1
 		}
-		known.Introduced = writer.VaultFact(fact)
-		unit = append(unit, known.Introduced)
+		known.NewRecord = writer.VaultFact(fact)
+		unit = append(unit, known.NewRecord)
 		c.Covered = append(c.Covered, known)
 		var presets []string
 		for _, m := range fact.GetMappings() {
@@ -208,7 +208,7 @@ func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, tip *rpc.Header,
 		return err
 	}
 	clear(r.responses)
-	r.Watch()
+	r.SelectVaults()
 	return nil
 }
 
@@ -218,8 +218,8 @@ func samples(r *event.Vault) bool {
 	return err == nil && sources.Description.Samples()
 }
 
-// apart returns an error for a vault whose logs could be those of another one.
-func (r *Registrar) apart(v vault) error {
+// checkDistinct returns an error for a vault whose logs could be those of another one.
+func (r *Registrar) checkDistinct(v vault) error {
 	ours := r.specOf(v).Sources
 	for _, other := range r.writer.State.Covered {
 		if other.Address == v.Address || other.Removed {
@@ -238,7 +238,7 @@ func (r *Registrar) apart(v vault) error {
 func (r *Registrar) describe(
 	ctx context.Context, n *rpc.Node, tip *rpc.Header, v vault, start uint64,
 ) (*event.Vault, error) {
-	q := questions{Registrar: r, ctx: ctx, node: n, at: tip, vault: v.Address}
+	q := vaultCalls{Registrar: r, ctx: ctx, node: n, at: tip, vault: v.Address}
 	given := r.specOf(v)
 	fact, err := given.record(v.Address, start, v.Name)
 	if err != nil {
@@ -260,7 +260,7 @@ func (r *Registrar) describe(
 	fact.Decimals = decimals(&q, v.Address, given.Decimals)
 	asset := given.Asset
 	if asset == nil {
-		read := needed[common.Address](&q, v.Address, "asset")
+		read := required[common.Address](&q, v.Address, "asset")
 		asset = &read
 	}
 	fact.Asset = &event.Token{Address: bytes.Clone(asset[:]), Symbol: given.AssetSymbol}
@@ -271,15 +271,15 @@ func (r *Registrar) describe(
 	return fact, q.err
 }
 
-func decimals(q *questions, of common.Address, given int) uint32 {
+func decimals(q *vaultCalls, of common.Address, given int) uint32 {
 	if given >= 0 {
 		return uint32(given)
 	}
-	return uint32(needed[uint8](q, of, "decimals"))
+	return uint32(required[uint8](q, of, "decimals"))
 }
 
-// questions calls the view functions of a vault one after the other and keeps the first error.
-type questions struct {
+// vaultCalls calls the view functions of a vault one after the other and keeps the first error.
+type vaultCalls struct {
 	*Registrar
 	ctx   context.Context
 	node  *rpc.Node
@@ -294,16 +294,16 @@ type view struct {
 	method string
 }
 
-// errNoAnswer means that a call returned nothing because of the contract, not the node.
-var errNoAnswer = errors.New("the contract does not answer")
+// errNoResult means that a call returned nothing because of the contract, not the node.
+var errNoResult = errors.New("the contract does not answer")
 
-// needed calls a function without which the vault cannot be indexed.
-func needed[T any](q *questions, of common.Address, method string) (answer T) {
+// required calls a function without which the vault cannot be indexed.
+func required[T any](q *vaultCalls, of common.Address, method string) (answer T) {
 	if q.err != nil {
 		return answer
 	}
-	answer, err := ask[T](q, view{of, method})
-	if errors.Is(err, errNoAnswer) {
+	answer, err := callView[T](q, view{of, method})
+	if errors.Is(err, errNoResult) {
 		err = rpc.Refuse("vault %s cannot be indexed: %s() of %s: %v: is it an ERC-4626 vault? check chain.vaults, and "+
 			"configure there what the contract does not return", q.vault, method, of, err)
 	}
@@ -316,12 +316,12 @@ const maxLabel = 256
 
 // label reads a name or a symbol, which may be missing. A contract may return any bytes: white space around them is
 // removed, unprintable characters are replaced and long labels are cut.
-func label(q *questions, of common.Address, method string) string {
+func label(q *vaultCalls, of common.Address, method string) string {
 	if q.err != nil {
 		return ""
 	}
-	text, err := ask[string](q, view{of, method})
-	if errors.Is(err, errNoAnswer) {
+	text, err := callView[string](q, view{of, method})
+	if errors.Is(err, errNoResult) {
 		q.log.Warn("vault does not return a value, its record has none", "vault", q.vault, "of", of, "method", method,
 			"error", err)
 		return ""
@@ -330,9 +330,9 @@ func label(q *questions, of common.Address, method string) string {
 	return printable.Text(strings.TrimSpace(text), maxLabel)
 }
 
-// ask calls a view function without arguments, at the end of a block: an output at "latest" may be that of a backend
-// below the block that created the contract.
-func ask[T any](q *questions, v view) (answer T, err error) {
+// callView calls a view function without arguments, at the end of a block: an output at "latest" may be that of a
+// backend below the block that created the contract.
+func callView[T any](q *vaultCalls, v view) (answer T, err error) {
 	parsed := contracts.VaultABI()
 	data, err := parsed.Pack(v.method)
 	if err != nil {
@@ -350,7 +350,7 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 			return answer, fmt.Errorf("call %s() of %s: fewer than %d endpoints have the state of block %d", v.method, v.of,
 				q.nodes.Agreement, noState)
 		case samples[0].Output == nil:
-			return answer, fmt.Errorf("%w: it reverts", errNoAnswer)
+			return answer, fmt.Errorf("%w: it reverts", errNoResult)
 		}
 		output = samples[0].Output
 	}
@@ -367,5 +367,5 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 		}
 		err = fmt.Errorf("it gives a %T", values[0])
 	}
-	return answer, fmt.Errorf("%w: %w", errNoAnswer, err)
+	return answer, fmt.Errorf("%w: %w", errNoResult, err)
 }

@@ -147,15 +147,15 @@ func TestNextSessionHasTheState(t *testing.T) {
 	}
 }
 
-// A cursor is rightful if it is by the writer with which this Run began, or by this Run itself, even before the
+// CheckWriter accepts a cursor by the writer with which this Run began, or by this Run itself, even before the
 // claim is confirmed.
-func TestRightful(t *testing.T) {
+func TestCheckWriter(t *testing.T) {
 	t.Parallel()
 	w := &Writer{Options: Options{Instance: bytes.Repeat([]byte{1}, 16)}}
 	last, other := bytes.Repeat([]byte{2}, 16), bytes.Repeat([]byte{3}, 16)
 	for name, c := range map[string]struct {
 		by, last []byte
-		rightful bool
+		valid    bool
 	}{
 		"of the last writer":                {last, last, true},
 		"its own":                           {w.Instance, w.Instance, true},
@@ -165,8 +165,8 @@ func TestRightful(t *testing.T) {
 		"of the last writer, after its own": {last, w.Instance, false},
 		"none, after the last writer":       {nil, last, false},
 	} {
-		err := w.Rightful(&event.Cursor{InstanceId: c.by}, c.last)
-		if c.rightful != (err == nil) || err != nil && !errors.Is(err, ErrFenced) {
+		err := w.CheckWriter(&event.Cursor{InstanceId: c.by}, c.last)
+		if c.valid != (err == nil) || err != nil && !errors.Is(err, ErrFenced) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

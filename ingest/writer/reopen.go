@@ -34,7 +34,7 @@ func (w *Writer) Reopen(ctx context.Context, ancestor uint64,
 		case unfinished != nil && e.GetRetracts() != 0 && wasPublished(e.Record):
 			unfinished = append(unfinished, e.Record)
 		}
-		if e.GetRetracts() != 0 || matters(w.State.Mapped, e.Record, w.State.floor, publishedTo) {
+		if e.GetRetracts() != 0 || isNeeded(w.State.Mapped, e.Record, w.State.floor, publishedTo) {
 			w.State.Window.Apply(e)
 		}
 		return nil

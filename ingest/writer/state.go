@@ -50,8 +50,8 @@ type Coverage struct {
 	// record is the seq of its newest record that is not a removal, and offset that record's position; 0 if unknown.
 	record uint64
 	offset int64
-	// Introduced is that record until it has a seq.
-	Introduced *event.Record
+	// NewRecord is that record until it has a seq.
+	NewRecord *event.Record
 }
 
 // ProvenTo returns the last block up to which the vault's logs were compared with the headers of their blocks, or
@@ -153,13 +153,13 @@ func (s *State) apply(c *Change, confirmations uint64) []referral {
 		s.Head = c.Head
 	}
 	for _, moved := range c.Covered {
-		if r := moved.Introduced; r != nil {
+		if r := moved.NewRecord; r != nil {
 			moved.record, moved.offset = r.GetSeq(), 0
 			s.Records[moved.Address] = r.GetVault()
 			if err := s.Mapped.Set(r.GetVault()); err != nil {
 				panic(err) // unreachable: it was decoded when it was built
 			}
-			moved.Introduced = nil
+			moved.NewRecord = nil
 		}
 		moved.Unproven, moved.Proven = min(moved.Unproven, moved.To), min(moved.Proven, moved.To)
 		if have := s.CoverageOf(moved.Address); have != nil {
@@ -247,15 +247,15 @@ func stateOf(c *event.Cursor) *State {
 	return s
 }
 
-// possible returns an error that names a contradiction within a cursor.
-func possible(c *event.Cursor) error {
+// checkCursor returns an error that names a contradiction within a cursor.
+func checkCursor(c *event.Cursor) error {
 	switch {
 	case len(c.GetLogId()) != 16 || len(c.GetGenesisHash()) != common.HashLength:
 		return fmt.Errorf("its log id has %d bytes and its genesis hash %d", len(c.GetLogId()), len(c.GetGenesisHash()))
 	case c.GetWindowSeq() > c.GetSeq() || c.GetWindowOffset() < 0:
 		return fmt.Errorf("its window begins at record %d, offset %d, of %d records", c.GetWindowSeq(), c.GetWindowOffset(),
 			c.GetSeq())
-	case c.GetHead() != nil && !whole(c.GetHead()):
+	case c.GetHead() != nil && !isComplete(c.GetHead()):
 		return fmt.Errorf("the hashes of its head, block %d, have %d and %d bytes", c.GetHead().GetNumber(),
 			len(c.GetHead().GetHash()), len(c.GetHead().GetParentHash()))
 	}
@@ -272,7 +272,7 @@ func possible(c *event.Cursor) error {
 	return nil
 }
 
-func whole(b *event.Block) bool {
+func isComplete(b *event.Block) bool {
 	return len(b.GetHash()) == common.HashLength && len(b.GetParentHash()) == common.HashLength
 }
 

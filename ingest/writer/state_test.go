@@ -140,7 +140,7 @@ func TestRestoredStateIsTheState(t *testing.T) {
 }
 
 func (m *model) restore(cursor *event.Cursor) *State {
-	if err := possible(cursor); err != nil {
+	if err := checkCursor(cursor); err != nil {
 		panic(err)
 	}
 	s := stateOf(proto.Clone(cursor).(*event.Cursor))
@@ -266,14 +266,14 @@ func FuzzCursor(f *testing.F) {
 		if proto.Unmarshal(b, c) != nil {
 			return
 		}
-		if possible(c) != nil {
+		if checkCursor(c) != nil {
 			return
 		}
 		s := stateOf(c)
 		s.prune(1024)
 		s.publishTarget(3)
 		cursor := s.cursor(c.GetChainId(), c.GetInstanceId())
-		if err := possible(cursor); err != nil {
+		if err := checkCursor(cursor); err != nil {
 			t.Fatalf("the cursor of a state is refused: %v", err)
 		}
 		again := stateOf(cursor)
@@ -300,7 +300,7 @@ func FuzzTail(f *testing.F) {
 		var w Window
 		for n, b := range [][]byte{first, second} {
 			record, err := chainlog.Decode(1, &kgo.Record{Value: b})
-			if err != nil || record.GetBlock() != nil && !whole(record.GetBlock()) {
+			if err != nil || record.GetBlock() != nil && !isComplete(record.GetBlock()) {
 				return
 			}
 			record.Seq = uint64(n) + 1

@@ -34,11 +34,11 @@ func (w *Window) Apply(e chainlog.Entry) {
 
 func (w *Window) prune(mapped *mapping.Vaults, floor, published uint64) {
 	w.entries = slices.DeleteFunc(w.entries,
-		func(e chainlog.Entry) bool { return !matters(mapped, e.Record, floor, published) })
+		func(e chainlog.Entry) bool { return !isNeeded(mapped, e.Record, floor, published) })
 }
 
-// matters reports whether a record is above the floor, or may belong to a referral of a block after published.
-func matters(mapped *mapping.Vaults, r *event.Record, floor, published uint64) bool {
+// isNeeded reports whether a record is above the floor, or may belong to a referral of a block after published.
+func isNeeded(mapped *mapping.Vaults, r *event.Record, floor, published uint64) bool {
 	number, _ := BlockOf(r)
 	return number > floor || number > published && mayRefer(mapped, r.GetLog())
 }

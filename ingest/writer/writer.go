@@ -64,7 +64,7 @@ func (l Log) Mapped(
 
 // Check returns a RefusedError if cursor, log and chain contradict each other, or if the cursor cannot exist.
 func (l Log) Check(ctx context.Context, cursor *event.Cursor, genesis common.Hash) error {
-	return l.unlessMoved(ctx, cursor, l.check(ctx, cursor, genesis))
+	return l.recheckRefusal(ctx, cursor, l.check(ctx, cursor, genesis))
 }
 
 func (l Log) check(ctx context.Context, cursor *event.Cursor, genesis common.Hash) error {
@@ -93,15 +93,15 @@ func (l Log) check(ctx context.Context, cursor *event.Cursor, genesis common.Has
 			"index it into a new log",
 			log, origin.GetGenesisHash(), genesis, l.ChainID, log, topic)
 	}
-	if err := possible(cursor); err != nil {
+	if err := checkCursor(cursor); err != nil {
 		return rpc.Refuse("the newest cursor of %s cannot be right: %v; restore the topic and the log from the same backup",
 			topic, err)
 	}
 	return nil
 }
 
-// unlessMoved drops a refusal because of cursor and log if another ingest wrote between the reads of the two.
-func (l Log) unlessMoved(ctx context.Context, cursor *event.Cursor, err error) error {
+// recheckRefusal drops a refusal because of cursor and log if another ingest wrote between the reads of the two.
+func (l Log) recheckRefusal(ctx context.Context, cursor *event.Cursor, err error) error {
 	if !rpc.Refused(err) {
 		return err
 	}
@@ -115,8 +115,8 @@ func (l Log) unlessMoved(ctx context.Context, cursor *event.Cursor, err error) e
 	return fmt.Errorf("another ingest wrote to %s while it was read", chainlog.LogTopic(l.ChainID))
 }
 
-// Hopeless reports whether no retry helps against an error.
-func Hopeless(err error) bool {
+// IsPermanent reports whether no retry helps against an error.
+func IsPermanent(err error) bool {
 	_, corrupt := errors.AsType[*chainlog.CorruptError](err)
 	_, hole := errors.AsType[*chainlog.HoleError](err)
 	return corrupt || hole || rpc.Refused(err)
@@ -193,8 +193,8 @@ func (w *Writer) Close() {
 	}
 }
 
-// Rightful returns ErrFenced unless a cursor is by this writer or by the last one.
-func (w *Writer) Rightful(cursor *event.Cursor, last []byte) error {
+// CheckWriter returns ErrFenced unless a cursor is by this writer or by the last one.
+func (w *Writer) CheckWriter(cursor *event.Cursor, last []byte) error {
 	if by := cursor.GetInstanceId(); !bytes.Equal(by, last) && !bytes.Equal(by, w.Instance) {
 		return fmt.Errorf("%w (the newest cursor of %s is by instance %x, this one is %x)", ErrFenced,
 			chainlog.CursorTopic(w.ChainID), by, w.Instance)
@@ -210,7 +210,7 @@ func (w *Writer) Restore(ctx context.Context, genesis common.Hash) (*event.Curso
 		return nil, err
 	}
 	if err := w.restoreFrom(ctx, cursor, genesis); err != nil {
-		return nil, w.unlessMoved(ctx, cursor, err)
+		return nil, w.recheckRefusal(ctx, cursor, err)
 	}
 	w.report()
 	return cursor, nil
@@ -239,7 +239,7 @@ func (w *Writer) readTail(ctx context.Context, cursor *event.Cursor) error {
 	from := chainlog.Position{Seq: max(cursor.GetWindowSeq(), 1) - 1, Offset: cursor.GetWindowOffset()}
 	last := from.Seq
 	err := chainlog.ReadAfter(ctx, w.ChainID, from, func(e chainlog.Entry) error {
-		if b := e.GetBlock(); b != nil && !whole(b) {
+		if b := e.GetBlock(); b != nil && !isComplete(b) {
 			return &chainlog.CorruptError{Topic: chainlog.LogTopic(w.ChainID), Offset: e.Offset,
 				Err: fmt.Errorf("the hashes of block %d are not 32 bytes long", b.GetNumber())}
 		}

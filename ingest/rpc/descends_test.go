@@ -7,7 +7,7 @@ import (
 )
 
 // A final block above the tip makes the tip final only if its chain goes through the tip, by hashes.
-func TestPasses(t *testing.T) {
+func TestDescendsFrom(t *testing.T) {
 	chain := newFakeChain(t, 31, 100, sparse)
 	n := chain.dial()
 	at := func(number uint64) *Header {
@@ -33,7 +33,7 @@ func TestPasses(t *testing.T) {
 		"the tip left it long ago":           {dead, at(50), false},
 		"its chain is not returned that far": {at(20), unknown, false},
 	} {
-		got, err := n.passes(t.Context(), c.final, c.tip)
+		got, err := n.descendsFrom(t.Context(), c.final, c.tip)
 		if err != nil || got != c.want {
 			t.Errorf("%s: the chain goes through the tip: %v, %v; want %v", name, got, err, c.want)
 		}

@@ -28,27 +28,27 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// oddNode is a node whose responses the test controls.
-type oddNode struct {
+// scriptedNode is a node whose responses the test controls.
+type scriptedNode struct {
 	*Node
 	t *testing.T
 
 	mu     sync.Mutex
 	result func(method string, params []json.RawMessage) any // result of each call
-	send   func(w http.ResponseWriter, questions []oddQuestion, batch bool)
+	send   func(w http.ResponseWriter, questions []scriptedCall, batch bool)
 	calls  int // HTTP requests
 }
 
-type oddQuestion struct {
+type scriptedCall struct {
 	ID     json.RawMessage
 	Method string
 	Params []json.RawMessage
 }
 
-func newOddNode(t *testing.T) *oddNode {
+func newScriptedNode(t *testing.T) *scriptedNode {
 	t.Helper()
-	o := &oddNode{t: t}
-	o.send = func(w http.ResponseWriter, questions []oddQuestion, batch bool) {
+	o := &scriptedNode{t: t}
+	o.send = func(w http.ResponseWriter, questions []scriptedCall, batch bool) {
 		_, _ = w.Write(o.body(questions, batch))
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +56,7 @@ func newOddNode(t *testing.T) *oddNode {
 		if err != nil {
 			return
 		}
-		var questions []oddQuestion
+		var questions []scriptedCall
 		batch := bytes.HasPrefix(body, []byte("["))
 		if !batch {
 			body = slices.Concat([]byte("["), body, []byte("]"))
@@ -70,20 +70,20 @@ func newOddNode(t *testing.T) *oddNode {
 		o.send(w, questions, batch)
 	}))
 	t.Cleanup(server.Close)
-	o.Node = noPool(wallClock).newNode(Endpoint{URL: server.URL}, "odd")
+	o.Node = noPool(wallClock).newNode(Endpoint{URL: server.URL}, "scripted")
 	t.Cleanup(o.close)
 	return o
 }
 
 // answers returns regular responses to calls.
-func (o *oddNode) answers(questions []oddQuestion) (all []map[string]any) {
+func (o *scriptedNode) answers(questions []scriptedCall) (all []map[string]any) {
 	for _, q := range questions {
 		all = append(all, map[string]any{"jsonrpc": "2.0", "id": q.ID, "result": o.result(q.Method, q.Params)})
 	}
 	return all
 }
 
-func (o *oddNode) body(questions []oddQuestion, batch bool) []byte {
+func (o *scriptedNode) body(questions []scriptedCall, batch bool) []byte {
 	answers := o.answers(questions)
 	if batch {
 		return mustJSON(o.t, answers)
@@ -91,20 +91,20 @@ func (o *oddNode) body(questions []oddQuestion, batch bool) []byte {
 	return mustJSON(o.t, answers[0])
 }
 
-// oddBlock is a block as a node returns it, and oddLogs are its logs.
+// scriptedBlock is a block as a node returns it, and scriptedLogs are its logs.
 var (
-	oddHash  = common.HexToHash("0x0a0b")
-	oddBlock = map[string]any{
-		"number": "0x1f", "hash": oddHash, "parentHash": common.HexToHash("0x0c0d"), "timestamp": "0x6553f11f",
+	scriptedHash  = common.HexToHash("0x0a0b")
+	scriptedBlock = map[string]any{
+		"number": "0x1f", "hash": scriptedHash, "parentHash": common.HexToHash("0x0c0d"), "timestamp": "0x6553f11f",
 		"logsBloom": "0x" + strings.Repeat("ff", 256), "transactions": []any{}, "extraData": "0x", "gasUsed": "0x0",
 	}
 )
 
-func oddLogs() (logs []map[string]any) {
+func scriptedLogs() (logs []map[string]any) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	for i := range 3 {
 		l := someLog(rng, 0x1f, i, 32)
-		l["blockHash"], l["blockTimestamp"], l["address"] = oddHash, oddBlock["timestamp"], common.HexToAddress("0xa1")
+		l["blockHash"], l["blockTimestamp"], l["address"] = scriptedHash, scriptedBlock["timestamp"], common.HexToAddress("0xa1")
 		l["topics"] = []any{common.HexToHash("0xE1")}
 		logs = append(logs, mustCopy(l))
 	}
@@ -139,49 +139,49 @@ func without(object map[string]any, name string) map[string]any {
 type asking struct {
 	name, method string
 	truth        any
-	ask          func(*oddNode, context.Context) (any, error)
+	ask          func(*scriptedNode, context.Context) (any, error)
 }
 
 func askings() []asking {
-	h := &Header{Number: 0x1f, Hash: oddHash, Parent: common.HexToHash("0x0c0d"), Time: 0x6553f11f}
+	h := &Header{Number: 0x1f, Hash: scriptedHash, Parent: common.HexToHash("0x0c0d"), Time: 0x6553f11f}
 	vault := []common.Address{common.HexToAddress("0xa1")}
-	block := mustCopy(oddBlock)
+	block := mustCopy(scriptedBlock)
 	return []asking{
-		{"chain id", "eth_chainId", "0x1f", func(n *oddNode, ctx context.Context) (any, error) { return n.chainID(ctx) }},
+		{"chain id", "eth_chainId", "0x1f", func(n *scriptedNode, ctx context.Context) (any, error) { return n.chainID(ctx) }},
 		{"code", "eth_getCode", "0x6001",
-			func(n *oddNode, ctx context.Context) (any, error) { return n.HasCode(ctx, vault[0], h) }},
-		{"call", "eth_call", "0x00ff", func(n *oddNode, ctx context.Context) (any, error) {
+			func(n *scriptedNode, ctx context.Context) (any, error) { return n.HasCode(ctx, vault[0], h) }},
+		{"call", "eth_call", "0x00ff", func(n *scriptedNode, ctx context.Context) (any, error) {
 			views := []Sample{{At: h}}
 			err := n.views(ctx, views)
 			return views[0].Output, err
 		}},
 		{"latest", "eth_getBlockByNumber", block,
-			func(n *oddNode, ctx context.Context) (any, error) { return n.Latest(ctx) }},
+			func(n *scriptedNode, ctx context.Context) (any, error) { return n.Latest(ctx) }},
 		{"finalized", "eth_getBlockByNumber", block,
-			func(n *oddNode, ctx context.Context) (any, error) { return n.finalized(ctx) }},
+			func(n *scriptedNode, ctx context.Context) (any, error) { return n.finalized(ctx) }},
 		{"by number", "eth_getBlockByNumber", block,
-			func(n *oddNode, ctx context.Context) (any, error) { return n.ByNumber(ctx, 0x1f) }},
+			func(n *scriptedNode, ctx context.Context) (any, error) { return n.ByNumber(ctx, 0x1f) }},
 		{"by hash", "eth_getBlockByHash", block,
-			func(n *oddNode, ctx context.Context) (any, error) { return n.ByHash(ctx, oddHash, 0x1f) }},
+			func(n *scriptedNode, ctx context.Context) (any, error) { return n.ByHash(ctx, scriptedHash, 0x1f) }},
 		{"one header", "eth_getBlockByNumber", block,
-			func(n *oddNode, ctx context.Context) (any, error) { return n.Headers(ctx, 0x1f, 0x1f) }},
-		{"headers", "eth_getBlockByHash", block, func(n *oddNode, ctx context.Context) (any, error) {
-			return n.headers(ctx, "eth_getBlockByHash", []any{oddHash, oddHash})
+			func(n *scriptedNode, ctx context.Context) (any, error) { return n.Headers(ctx, 0x1f, 0x1f) }},
+		{"headers", "eth_getBlockByHash", block, func(n *scriptedNode, ctx context.Context) (any, error) {
+			return n.headers(ctx, "eth_getBlockByHash", []any{scriptedHash, scriptedHash})
 		}},
-		{"logs of a range", "eth_getLogs", oddLogs(), func(n *oddNode, ctx context.Context) (any, error) {
+		{"logs of a range", "eth_getLogs", scriptedLogs(), func(n *scriptedNode, ctx context.Context) (any, error) {
 			a, err := n.logsOfRange(ctx, maxAnswer, 0x1f, 0x1f, vault)
 			if err != nil {
 				return nil, err
 			}
-			return a.logs, n.belong(a.logs, h)
+			return a.logs, n.checkBlock(a.logs, h)
 		}},
-		{"logs of a block", "eth_getLogs", oddLogs(),
-			func(n *oddNode, ctx context.Context) (any, error) { return n.logsByHash(ctx, h, vault) }},
-		{"receipts of a block", "eth_getBlockReceipts", []any{map[string]any{"status": "0x1", "logs": oddLogs()}},
-			func(n *oddNode, ctx context.Context) (any, error) { return n.receipts(ctx, h, nil) }},
-		{"a receipt", "eth_getTransactionReceipt", map[string]any{"status": "0x1", "logs": oddLogs()},
-			func(n *oddNode, ctx context.Context) (any, error) { return n.LogsOf(ctx, common.Hash{1}) }},
-		{"an announcement", "eth_subscription", block, func(n *oddNode, _ context.Context) (any, error) {
+		{"logs of a block", "eth_getLogs", scriptedLogs(),
+			func(n *scriptedNode, ctx context.Context) (any, error) { return n.logsByHash(ctx, h, vault) }},
+		{"receipts of a block", "eth_getBlockReceipts", []any{map[string]any{"status": "0x1", "logs": scriptedLogs()}},
+			func(n *scriptedNode, ctx context.Context) (any, error) { return n.receipts(ctx, h, nil) }},
+		{"a receipt", "eth_getTransactionReceipt", map[string]any{"status": "0x1", "logs": scriptedLogs()},
+			func(n *scriptedNode, ctx context.Context) (any, error) { return n.LogsOf(ctx, common.Hash{1}) }},
+		{"an announcement", "eth_subscription", block, func(n *scriptedNode, _ context.Context) (any, error) {
 			var a announcement
 			err := json.Unmarshal(mustJSON(n.t, n.result("", nil)), &a)
 			return a.number, err
@@ -197,8 +197,8 @@ func sameAnswer(a, b any) bool {
 	return slices.EqualFunc(some, b.([]*event.Log), func(a, b *event.Log) bool { return proto.Equal(a, b) })
 }
 
-// logAtOdds is an odd form of the second of three logs.
-type logAtOdds struct {
+// malformedLog is a malformed form of the second of three logs.
+type malformedLog struct {
 	name   string
 	change func(l map[string]any) []map[string]any
 	// refused is what the error must name; empty if the response is still accepted. The receipt of a single transaction
@@ -206,7 +206,7 @@ type logAtOdds struct {
 	refused string
 }
 
-func logOddities() []logAtOdds {
+func malformedLogs() []malformedLog {
 	one := func(l map[string]any) []map[string]any { return []map[string]any{l} }
 	set := func(name string, value any) func(map[string]any) []map[string]any {
 		return func(l map[string]any) []map[string]any { return one(with(l, name, value)) }
@@ -219,7 +219,7 @@ func logOddities() []logAtOdds {
 	}
 	upper := func(s string) string { return "0X" + strings.ToUpper(s[2:]) }
 	bare := func(s string) string { return s[2:] }
-	return []logAtOdds{
+	return []malformedLog{
 		{"integers", func(l map[string]any) []map[string]any {
 			return one(with(with(with(with(l, "blockNumber", 0x1f), "logIndex", 1), "transactionIndex", 1), "blockTimestamp",
 				0x6553f11f))
@@ -265,17 +265,17 @@ func logOddities() []logAtOdds {
 	}
 }
 
-// Every method is tested with every odd result: a result with a single possible meaning is accepted, and any other is
-// rejected with the name of the field.
-func TestOddResults(t *testing.T) {
-	type oddity struct {
+// Every method is tested with every malformed result: a result with a single possible meaning is accepted, and any
+// other is rejected with the name of the field.
+func TestMalformedResults(t *testing.T) {
+	type malformed struct {
 		name    string
 		result  any
 		refused string
 	}
 	for _, a := range askings() {
-		var odd []oddity
-		add := func(name string, result any, refused string) { odd = append(odd, oddity{name, result, refused}) }
+		var cases []malformed
+		add := func(name string, result any, refused string) { cases = append(cases, malformed{name, result, refused}) }
 		switch truth := a.truth.(type) {
 		case string: // a quantity or bytes
 			add("upper case", "0X"+strings.ToUpper(truth[2:]), "")
@@ -288,7 +288,7 @@ func TestOddResults(t *testing.T) {
 				add("65 bits", "0x10000000000000000", a.method)
 			} else {
 				add("no 0x", truth[2:], "")
-				add("odd digits", truth+"0", a.method)
+				add("an extra digit", truth+"0", a.method)
 				add("an integer", 12, a.method)
 			}
 		case map[string]any: // a block or a receipt
@@ -303,8 +303,8 @@ func TestOddResults(t *testing.T) {
 			if a.method == "eth_subscription" {
 				break
 			}
-			add("upper case", with(truth, "hash", "0X"+strings.ToUpper(oddHash.Hex()[2:])), "")
-			add("no 0x", with(with(truth, "hash", oddHash.Hex()[2:]), "logsBloom", strings.Repeat("ff", 256)), "")
+			add("upper case", with(truth, "hash", "0X"+strings.ToUpper(scriptedHash.Hex()[2:])), "")
+			add("no 0x", with(with(truth, "hash", scriptedHash.Hex()[2:]), "logsBloom", strings.Repeat("ff", 256)), "")
 			add("null number", with(truth, "number", nil), "number")
 			if strings.HasPrefix(a.name, "by ") {
 				add("another number", with(truth, "number", "0x10000000000"), "when asked for block 31")
@@ -318,13 +318,13 @@ func TestOddResults(t *testing.T) {
 			add("bloom as a list", with(truth, "logsBloom", []any{}), "logsBloom")
 			add("null", nil, ErrNoBlock.Error())
 			add("a list", []any{}, "a list and not a block")
-			odd[len(odd)-1].refused = "not a block"
+			cases[len(cases)-1].refused = "not a block"
 		}
-		for _, o := range odd {
-			t.Run(a.name+", "+o.name, func(t *testing.T) { checkOdd(t, a, o.result, o.refused) })
+		for _, o := range cases {
+			t.Run(a.name+", "+o.name, func(t *testing.T) { checkMalformed(t, a, o.result, o.refused) })
 		}
 		logs := func(change func([]map[string]any) []map[string]any) any {
-			changed := change(oddLogs())
+			changed := change(scriptedLogs())
 			switch a.method {
 			case "eth_getBlockReceipts":
 				return []any{map[string]any{"logs": changed[:1]}, map[string]any{"logs": changed[1:]}}
@@ -338,21 +338,21 @@ func TestOddResults(t *testing.T) {
 		default:
 			continue
 		}
-		for _, o := range logOddities() {
+		for _, o := range malformedLogs() {
 			t.Run(a.name+", "+o.name, func(t *testing.T) {
-				checkOdd(t, a, logs(func(l []map[string]any) []map[string]any {
+				checkMalformed(t, a, logs(func(l []map[string]any) []map[string]any {
 					return slices.Concat(l[:1], o.change(l[1]),
 						l[2:])
 				}), o.refused)
 			})
 		}
 		t.Run(a.name+", out of order", func(t *testing.T) {
-			checkOdd(t, a, logs(func(l []map[string]any) []map[string]any { slices.Reverse(l); return l }), "")
+			checkMalformed(t, a, logs(func(l []map[string]any) []map[string]any { slices.Reverse(l); return l }), "")
 		})
 		t.Run(a.name+", removed", func(t *testing.T) {
 			result := logs(func(l []map[string]any) []map[string]any { l[1]["removed"] = true; return l })
 			if a.name == "logs of a range" {
-				n := newOddNode(t)
+				n := newScriptedNode(t)
 				n.result = func(string, []json.RawMessage) any { return result }
 				if a, err := n.logsOfRange(t.Context(), maxAnswer, 0x1f, 0x1f, nil); err != nil || len(a.logs) != 2 ||
 					len(a.removed) != 1 {
@@ -360,15 +360,15 @@ func TestOddResults(t *testing.T) {
 				}
 				return
 			}
-			checkOdd(t, a, result, "removed")
+			checkMalformed(t, a, result, "removed")
 		})
 	}
 }
 
-// checkOdd compares the outcome of an odd result with that of the regular one.
-func checkOdd(t *testing.T, a asking, result any, refused string) {
+// checkMalformed compares the outcome of a malformed result with that of the regular one.
+func checkMalformed(t *testing.T, a asking, result any, refused string) {
 	t.Helper()
-	n := newOddNode(t)
+	n := newScriptedNode(t)
 	n.result = func(string, []json.RawMessage) any { return a.truth }
 	want, err := a.ask(n, t.Context())
 	if err != nil {
@@ -378,16 +378,16 @@ func checkOdd(t *testing.T, a asking, result any, refused string) {
 	got, err := a.ask(n, t.Context())
 	switch {
 	case refused == "" && err != nil:
-		t.Errorf("the odd result is rejected: %v", err)
+		t.Errorf("the malformed result is rejected: %v", err)
 	case refused == "" && !sameAnswer(got, want):
-		t.Errorf("the odd result is read as %v instead of %v", got, want)
+		t.Errorf("the malformed result is read as %v instead of %v", got, want)
 	case refused != "" && (err == nil || !strings.Contains(err.Error(), refused)):
 		t.Errorf("the error must name %s and is %v (%v)", refused, err, got)
 	}
 }
 
 // Results that are empty in several ways.
-func TestOddEmptyResults(t *testing.T) {
+func TestMalformedEmptyResults(t *testing.T) {
 	for _, a := range askings() {
 		if a.method != "eth_getLogs" && a.method != "eth_getTransactionReceipt" && a.method != "eth_getBlockReceipts" {
 			continue
@@ -401,14 +401,14 @@ func TestOddEmptyResults(t *testing.T) {
 			results = map[string]any{"no receipts": []any{}, "null logs": []any{map[string]any{"logs": nil}}}
 		}
 		for name, result := range results {
-			n := newOddNode(t)
+			n := newScriptedNode(t)
 			n.result = func(string, []json.RawMessage) any { return result }
 			if got, err := a.ask(n, t.Context()); err != nil || len(got.([]*event.Log)) > 0 {
 				t.Errorf("%s, %s: %v, %v", a.name, name, got, err)
 			}
 		}
 	}
-	n := newOddNode(t)
+	n := newScriptedNode(t)
 	n.result = func(string, []json.RawMessage) any { return nil }
 	if _, err := n.receipts(t.Context(), &Header{}, nil); err == nil || !strings.Contains(err.Error(), ErrNoReceipts.Error()) {
 		t.Errorf("null receipts: %v", err)
@@ -416,7 +416,7 @@ func TestOddEmptyResults(t *testing.T) {
 	// Logs with empty parts.
 	for name, value := range map[string][]any{"topics": {nil, []any{}}, "data": {nil, "", "0x"}} {
 		for _, empty := range value {
-			logs := oddLogs()
+			logs := scriptedLogs()
 			logs[0][name] = empty
 			a, err := decodeLogs(mustJSON(t, logs))
 			if err != nil || name == "topics" && len(a.logs[0].Topics) > 0 || name == "data" && len(a.logs[0].Data) > 0 {
@@ -426,17 +426,18 @@ func TestOddEmptyResults(t *testing.T) {
 	}
 }
 
-// oddDelivery is an odd form of a whole response; refused is part of the error if the response must be rejected.
-type oddDelivery struct {
+// malformedResponse is a malformed form of a whole response; refused is part of the error if the response must be
+// rejected.
+type malformedResponse struct {
 	name    string
-	send    func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool)
+	send    func(o *scriptedNode, w http.ResponseWriter, questions []scriptedCall, batch bool)
 	refused string
 }
 
-func oddDeliveries() []oddDelivery {
-	answers := func(change func(map[string]any)) func(o *oddNode, w http.ResponseWriter, questions []oddQuestion,
+func malformedResponses() []malformedResponse {
+	answers := func(change func(map[string]any)) func(o *scriptedNode, w http.ResponseWriter, questions []scriptedCall,
 		batch bool) {
-		return func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool) {
+		return func(o *scriptedNode, w http.ResponseWriter, questions []scriptedCall, batch bool) {
 			all := o.answers(questions)
 			for _, a := range all {
 				change(a)
@@ -448,9 +449,9 @@ func oddDeliveries() []oddDelivery {
 			_, _ = w.Write(mustJSON(o.t, out))
 		}
 	}
-	body := func(change func(w http.ResponseWriter, body []byte)) func(o *oddNode, w http.ResponseWriter,
-		questions []oddQuestion, batch bool) {
-		return func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool) {
+	body := func(change func(w http.ResponseWriter, body []byte)) func(o *scriptedNode, w http.ResponseWriter,
+		questions []scriptedCall, batch bool) {
+		return func(o *scriptedNode, w http.ResponseWriter, questions []scriptedCall, batch bool) {
 			change(w, o.body(questions, batch))
 		}
 	}
@@ -463,7 +464,7 @@ func oddDeliveries() []oddDelivery {
 		return packed.Bytes()
 	}
 	zip := func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }
-	return []oddDelivery{
+	return []malformedResponse{
 		{"id as a string", answers(quoted), ""},
 		{"id with a fraction", answers(func(a map[string]any) {
 			a["id"] = json.RawMessage(string(a["id"].(json.RawMessage)) +
@@ -531,21 +532,21 @@ func oddDeliveries() []oddDelivery {
 	}
 }
 
-// Every method is tested with every odd form of a response.
-func TestOddDeliveries(t *testing.T) {
+// Every method is tested with every malformed form of a response.
+func TestMalformedResponses(t *testing.T) {
 	for _, a := range askings() {
 		if a.method == "eth_subscription" {
 			continue
 		}
-		for _, d := range oddDeliveries() {
+		for _, d := range malformedResponses() {
 			t.Run(a.name+", "+d.name, func(t *testing.T) {
-				n := newOddNode(t)
+				n := newScriptedNode(t)
 				n.result = func(string, []json.RawMessage) any { return a.truth }
 				want, err := a.ask(n, t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				n.send = func(w http.ResponseWriter, questions []oddQuestion, batch bool) { d.send(n, w, questions, batch) }
+				n.send = func(w http.ResponseWriter, questions []scriptedCall, batch bool) { d.send(n, w, questions, batch) }
 				got, err := a.ask(n, t.Context())
 				switch {
 				case d.refused == "" && (err != nil || !sameAnswer(got, want)):
@@ -558,9 +559,9 @@ func TestOddDeliveries(t *testing.T) {
 	}
 }
 
-// headersOfOddNode returns a node that has blocks 0 to 40.
-func headersOfOddNode(t *testing.T) *oddNode {
-	n := newOddNode(t)
+// scriptedHeaders returns a node that has blocks 0 to 40.
+func scriptedHeaders(t *testing.T) *scriptedNode {
+	n := newScriptedNode(t)
 	n.result = func(_ string, params []json.RawMessage) any {
 		var number hexutil.Uint64
 		if err := json.Unmarshal(params[0], &number); err != nil {
@@ -573,24 +574,24 @@ func headersOfOddNode(t *testing.T) *oddNode {
 	return n
 }
 
-// If a batch gets an odd response, or the relay rejects batches, the headers are read all the same, and the endpoint's
-// behaviour is remembered.
-func TestOddBatches(t *testing.T) {
-	whole := func(answer string) func(o *oddNode, w http.ResponseWriter, q []oddQuestion) {
-		return func(_ *oddNode, w http.ResponseWriter, _ []oddQuestion) { _, _ = io.WriteString(w, answer) }
+// If a batch gets a malformed response, or the relay rejects batches, the headers are read all the same, and the
+// endpoint's behaviour is remembered.
+func TestMalformedBatches(t *testing.T) {
+	whole := func(answer string) func(o *scriptedNode, w http.ResponseWriter, q []scriptedCall) {
+		return func(_ *scriptedNode, w http.ResponseWriter, _ []scriptedCall) { _, _ = io.WriteString(w, answer) }
 	}
-	status := func(code int, text string) func(o *oddNode, w http.ResponseWriter, q []oddQuestion) {
-		return func(_ *oddNode, w http.ResponseWriter, _ []oddQuestion) { http.Error(w, text, code) }
+	status := func(code int, text string) func(o *scriptedNode, w http.ResponseWriter, q []scriptedCall) {
+		return func(_ *scriptedNode, w http.ResponseWriter, _ []scriptedCall) { http.Error(w, text, code) }
 	}
-	changed := func(change func([]map[string]any) []map[string]any) func(o *oddNode, w http.ResponseWriter,
-		q []oddQuestion) {
-		return func(o *oddNode, w http.ResponseWriter, q []oddQuestion) {
+	changed := func(change func([]map[string]any) []map[string]any) func(o *scriptedNode, w http.ResponseWriter,
+		q []scriptedCall) {
+		return func(o *scriptedNode, w http.ResponseWriter, q []scriptedCall) {
 			_, _ = w.Write(mustJSON(o.t, change(o.answers(q))))
 		}
 	}
 	for _, c := range []struct {
 		name  string
-		batch func(o *oddNode, w http.ResponseWriter, q []oddQuestion)
+		batch func(o *scriptedNode, w http.ResponseWriter, q []scriptedCall)
 		takes bool // the endpoint accepts batches
 	}{
 		{"out of order", changed(func(a []map[string]any) []map[string]any { slices.Reverse(a); return a }), true},
@@ -633,10 +634,10 @@ func TestOddBatches(t *testing.T) {
 		{"an empty list", whole(`[]`), false},
 		{"null", whole(`null`), false},
 		{"nothing", whole(``), false},
-		{"one response", func(o *oddNode, w http.ResponseWriter, q []oddQuestion) { _, _ = w.Write(o.body(q[:1], false)) },
+		{"one response", func(o *scriptedNode, w http.ResponseWriter, q []scriptedCall) { _, _ = w.Write(o.body(q[:1], false)) },
 			false},
 		{"HTML", whole(`<html>what?</html>`), false},
-		{"HTTP 204", func(_ *oddNode, w http.ResponseWriter, _ []oddQuestion) { w.WriteHeader(http.StatusNoContent) }, false},
+		{"HTTP 204", func(_ *scriptedNode, w http.ResponseWriter, _ []scriptedCall) { w.WriteHeader(http.StatusNoContent) }, false},
 		{"HTTP 400", status(http.StatusBadRequest, "cannot unmarshal array"), false},
 		{"HTTP 403", status(http.StatusForbidden, "blocked"), false},
 		{"HTTP 405", status(http.StatusMethodNotAllowed, ""), false},
@@ -644,7 +645,7 @@ func TestOddBatches(t *testing.T) {
 		{"HTTP 500", status(http.StatusInternalServerError, "panic"), false},
 		{"HTTP 500 with a body", status(http.StatusInternalServerError,
 			`{"id":null,"error":{"code":-32700,"message":"parse error"}}`), false},
-		{"the connection is closed", func(o *oddNode, w http.ResponseWriter, _ []oddQuestion) {
+		{"the connection is closed", func(o *scriptedNode, w http.ResponseWriter, _ []scriptedCall) {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err != nil {
 				o.t.Error(err)
@@ -654,9 +655,9 @@ func TestOddBatches(t *testing.T) {
 		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n := headersOfOddNode(t)
+			n := scriptedHeaders(t)
 			batches, answered := 0, n.send
-			n.send = func(w http.ResponseWriter, questions []oddQuestion, batch bool) {
+			n.send = func(w http.ResponseWriter, questions []scriptedCall, batch bool) {
 				switch {
 				case batch && len(questions) == 1:
 					t.Error("a batch of one call")
@@ -689,9 +690,9 @@ func TestOddBatches(t *testing.T) {
 // An endpoint that rejects batches gets one now and then, because another endpoint may serve the URL later, each time
 // after twice as many single calls. Once it accepted one, that starts over.
 func TestBatchesAreTriedAgain(t *testing.T) {
-	n := headersOfOddNode(t)
+	n := scriptedHeaders(t)
 	rejects, batches, answered := true, 0, n.send
-	n.send = func(w http.ResponseWriter, questions []oddQuestion, batch bool) {
+	n.send = func(w http.ResponseWriter, questions []scriptedCall, batch bool) {
 		if batch {
 			batches++
 		}
@@ -729,9 +730,9 @@ func TestBatchesAreTriedAgain(t *testing.T) {
 // A batch that the endpoint rejects because of its length becomes shorter, down to single calls. An endpoint that fails
 // at everything does not get single calls.
 func TestBatchesThatAreRefusedForOtherReasons(t *testing.T) {
-	n := headersOfOddNode(t)
+	n := scriptedHeaders(t)
 	answered, longest := n.send, 0
-	n.send = func(w http.ResponseWriter, questions []oddQuestion, batch bool) {
+	n.send = func(w http.ResponseWriter, questions []scriptedCall, batch bool) {
 		if batch && len(questions) > 3 {
 			_, _ = io.WriteString(w, `{"id":null,"error":{"code":-32600,"message":"batch too large"}}`)
 			return
@@ -744,24 +745,24 @@ func TestBatchesThatAreRefusedForOtherReasons(t *testing.T) {
 	if headers, err := n.Headers(t.Context(), 1, 20); err != nil || len(headers) != 20 || longest < 2 {
 		t.Errorf("%d headers in batches of %d, %v", len(headers), longest, err)
 	}
-	n = headersOfOddNode(t)
-	n.send = func(w http.ResponseWriter, _ []oddQuestion, _ bool) {
+	n = scriptedHeaders(t)
+	n.send = func(w http.ResponseWriter, _ []scriptedCall, _ bool) {
 		http.Error(w, "down", http.StatusInternalServerError)
 	}
-	if _, err := n.Headers(t.Context(), 1, 20); err == nil || n.calls != 2 || n.limits.callsAtOnce() != HeadersAtOnce {
+	if _, err := n.Headers(t.Context(), 1, 20); err == nil || n.calls != 2 || n.limits.callsAtOnce() != MaxBatchHeaders {
 		t.Errorf("%d requests to an endpoint that is down, %v", n.calls, err)
 	}
 }
 
 // The response with one header is bounded more tightly than that with logs, because many of them are in flight at once.
 func TestLongHeader(t *testing.T) {
-	n := newOddNode(t)
+	n := newScriptedNode(t)
 	padding := ""
-	n.result = func(string, []json.RawMessage) any { return with(oddBlock, "transactions", padding) }
+	n.result = func(string, []json.RawMessage) any { return with(scriptedBlock, "transactions", padding) }
 	for size, want := range map[int]error{maxHeader / 2: nil, maxHeader: errAnswerTooLong} {
 		padding = strings.Repeat("a", size)
 		_, latest := n.Latest(t.Context())
-		_, one := n.headers(t.Context(), "eth_getBlockByHash", []any{common.HexToHash(fmt.Sprint(oddBlock["hash"]))})
+		_, one := n.headers(t.Context(), "eth_getBlockByHash", []any{common.HexToHash(fmt.Sprint(scriptedBlock["hash"]))})
 		if !errors.Is(latest, want) || !errors.Is(one, want) {
 			t.Errorf("headers of %d bytes give %v and %v, want %v", size, latest, one, want)
 		}
@@ -771,15 +772,15 @@ func TestLongHeader(t *testing.T) {
 // Without proof a chain may have no blooms; with it, the error names the missing field and what to do.
 func TestHeadersWithoutBloom(t *testing.T) {
 	for name, block := range map[string]map[string]any{
-		"null": with(oddBlock, "logsBloom", nil), "0x": with(oddBlock, "logsBloom", "0x"),
-		"empty": with(oddBlock, "logsBloom", ""), "missing": without(oddBlock, "logsBloom"),
+		"null": with(scriptedBlock, "logsBloom", nil), "0x": with(scriptedBlock, "logsBloom", "0x"),
+		"empty": with(scriptedBlock, "logsBloom", ""), "missing": without(scriptedBlock, "logsBloom"),
 	} {
-		n := newOddNode(t)
+		n := newScriptedNode(t)
 		n.result = func(method string, _ []json.RawMessage) any {
 			if strings.HasPrefix(method, "eth_getBlockBy") {
 				return block
 			}
-			return oddLogs()
+			return scriptedLogs()
 		}
 		h, err := n.Latest(t.Context())
 		if err != nil || !h.NoBloom {
