@@ -40,7 +40,7 @@ func newFeed(reader *chainlog.Reader, decoder *decode.Decoder, after uint64, max
 
 // run reads and decodes until ctx ends or the log cannot be read.
 func (f *feed) run(ctx context.Context) error {
-	var pending [][]decode.Fact // without a boundary so far; the decoder completes them where they are
+	var pending decode.Batch // without a boundary so far
 	var parents []string
 	for {
 		raw, err := f.reader.PollRaw(ctx, f.limit)
@@ -63,13 +63,13 @@ func (f *feed) run(ctx context.Context) error {
 			continue
 		}
 		select {
-		case f.units <- chunk{slices.Concat(append(pending, read[:cut])...), f.reader.Left() > 1, parents}:
+		case f.units <- chunk{append(pending, read[:cut]), f.reader.Left() > 1, parents}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		pending, parents = nil, carried(nil, raw[cut:])
 		if cut < len(read) {
-			pending = [][]decode.Fact{read[cut:]}
+			pending = decode.Batch{read[cut:]}
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (dec
 			for _, parent := range more.parents {
 				parents = telemetry.Parents(parents, parent)
 			}
-			n := len(batch)
+			n := batch.Len()
 			if n >= maxRows {
 				return batch, parents, nil
 			}

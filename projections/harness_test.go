@@ -346,7 +346,7 @@ func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 	must(t, err)
 	facts, err := decode.NewDecoder(chainID, unmapped(t)).All(raw)
 	must(t, err)
-	return decode.Batch(facts)
+	return decode.Batch{facts}
 }
 
 // listsOf returns the rows of lists for the records, by the oracle.

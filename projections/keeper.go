@@ -352,7 +352,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 func (k *keeper) writeTraced(ctx context.Context, w *write.Writer, b batch) error {
 	ctx, span := telemetry.Gather(ctx, b.parents, telemetry.Consumer, "project batch")
 	telemetry.Number(span, telemetry.Generation, k.ID)
-	telemetry.Number(span, telemetry.Records, len(b.facts))
+	telemetry.Number(span, telemetry.Records, b.facts.Len())
 	telemetry.Number(span, telemetry.Seq, b.facts.Last().Seq)
 	err := w.Write(ctx, b.units)
 	telemetry.End(span, err)

@@ -92,7 +92,7 @@ func TestFeed(t *testing.T) {
 			if last := batch.Last(); !last.Boundary {
 				t.Fatalf("a batch ends with seq %d, which is not a boundary", last.Seq)
 			}
-			if whole := units(s.Records[seq-uint64(len(batch)) : seq]); maxRows == 1 && len(whole) != 1 {
+			if whole := units(s.Records[seq-uint64(batch.Len()) : seq]); maxRows == 1 && len(whole) != 1 {
 				t.Fatalf("%d units in a batch that was full with one", len(whole))
 			}
 		}
@@ -117,8 +117,8 @@ func TestFeedGathers(t *testing.T) {
 		for _, want := range [][][]*event.Record{all[:3], all[3:]} {
 			batch, _, err := f.next(t.Context(), full, time.Millisecond)
 			must(t, err)
-			if records := slices.Concat(want...); len(batch) != len(records) || batch[0].Seq != records[0].Seq {
-				return fmt.Errorf("a batch has %d records from seq %d on, want %d from seq %d on", len(batch), batch[0].Seq,
+			if records := slices.Concat(want...); batch.Len() != len(records) || batch.First().Seq != records[0].Seq {
+				return fmt.Errorf("a batch has %d records from seq %d on, want %d from seq %d on", batch.Len(), batch.First().Seq,
 					len(records), records[0].Seq)
 			}
 		}
@@ -309,7 +309,7 @@ func TestEndsWith(t *testing.T) {
 	for x := range batchOf(t, s.Records).All() {
 		last = *x
 		last.Boundary = true // each record is a unit, so that the tables end with it
-		must(t, w.Write(t.Context(), w.Encode(decode.Batch{last})))
+		must(t, w.Write(t.Context(), w.Encode(decode.Batch{{last}})))
 		must(t, ends(&last))
 		if other := last; last.Kind == readmodel.VaultRecord || last.Kind == readmodel.DecisionRecord {
 			contents[last.Kind]++

@@ -31,8 +31,8 @@ func TestBoard(t *testing.T) {
 	b.open(100, 140, true)
 	wrote := func(seq uint64, offset int64) {
 		b.gave(offset)
-		b.wrote(decode.Batch{{Offset: offset, Seq: seq, Sign: 1, Kind: readmodel.BlockRecord,
-			Log: decode.Log{Block: seq, Time: 5}}})
+		b.wrote(decode.Batch{{{Offset: offset, Seq: seq, Sign: 1, Kind: readmodel.BlockRecord,
+			Log: decode.Log{Block: seq, Time: 5}}}})
 	}
 	for i, step := range []struct {
 		do    func()
@@ -89,11 +89,11 @@ func TestBoardOfABuilding(t *testing.T) {
 		}
 	}
 	check("opened", Building, 0, nil, registry.PhaseFacts)
-	b.wrote(decode.Batch{{Offset: 400, Seq: 300, Sign: 1, Kind: readmodel.BlockRecord}})
+	b.wrote(decode.Batch{{{Offset: 400, Seq: 300, Sign: 1, Kind: readmodel.BlockRecord}}})
 	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	eta := uint64(1000/200 + 1)
 	check("a second later", Building, 1000, &eta, registry.PhaseFacts)
-	b.wrote(decode.Batch{{Offset: 1400, Seq: 1200, Sign: 1, Kind: readmodel.BlockRecord}})
+	b.wrote(decode.Batch{{{Offset: 1400, Seq: 1200, Sign: 1, Kind: readmodel.BlockRecord}}})
 	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	eta = 1
 	check("at the end of the log", Building, 0, &eta, registry.PhaseFacts)
@@ -428,7 +428,7 @@ func TestBoardOfAFailingTerm(t *testing.T) {
 	t.Parallel()
 	atEnd := chainlog.Tail{Written: 142, Stable: 142}
 	for name, mend := range map[string]func(*board){
-		"wrote":           func(b *board) { b.wrote(decode.Batch{{Seq: 101, Offset: 141}}) },
+		"wrote":           func(b *board) { b.wrote(decode.Batch{{{Seq: 101, Offset: 141}}}) },
 		"at the end":      func(b *board) { b.look(atEnd, nil, time.Second) },
 		"another writes":  func(b *board) { b.set(StandingBy, nil) },
 		"cannot continue": func(b *board) { b.set(Bad, &permanentError{errors.New("a hole")}) },
@@ -460,7 +460,7 @@ func TestBoardOfAFailingTerm(t *testing.T) {
 func TestBoardOfAPermanentFault(t *testing.T) {
 	t.Parallel()
 	for name, mend := range map[string]func(*board){
-		"wrote":          func(b *board) { b.wrote(decode.Batch{{Seq: 101, Offset: 141}}) },
+		"wrote":          func(b *board) { b.wrote(decode.Batch{{{Seq: 101, Offset: 141}}}) },
 		"at the end":     func(b *board) { b.look(chainlog.Tail{Written: 142, Stable: 142}, nil, time.Second) },
 		"another writes": func(b *board) { b.set(StandingBy, nil) },
 	} {

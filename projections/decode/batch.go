@@ -6,22 +6,39 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Batch contains records of the log in order, and mostly whole units.
-type Batch []Fact
+// Batch contains whole units of the log in order. It consists of the pieces in which they were read, because copying
+// them into one slice has no benefit. No piece is empty, and the last fact is a boundary.
+type Batch [][]Fact
 
 // All iterates over the facts.
 func (b Batch) All() iter.Seq[*Fact] {
 	return func(yield func(*Fact) bool) {
-		for i := range b {
-			if !yield(&b[i]) {
-				return
+		for _, piece := range b {
+			for i := range piece {
+				if !yield(&piece[i]) {
+					return
+				}
 			}
 		}
 	}
 }
 
+// Len is the number of facts.
+func (b Batch) Len() (n int) {
+	for _, piece := range b {
+		n += len(piece)
+	}
+	return n
+}
+
+// First is the first fact.
+func (b Batch) First() *Fact { return &b[0][0] }
+
 // Last is the last fact.
-func (b Batch) Last() *Fact { return &b[len(b)-1] }
+func (b Batch) Last() *Fact {
+	piece := b[len(b)-1]
+	return &piece[len(piece)-1]
+}
 
 // Unit is one atomic unit of the log: a block, a range of old blocks, a whole reorganisation.
 type Unit struct {
@@ -38,13 +55,20 @@ func (u *Unit) End() uint64 { return u.Facts.Last().Seq }
 // Ancestor is the block below the lowest one of the unit; the log may have no record of it.
 func (u *Unit) Ancestor() uint64 { return max(u.lowest, 1) - 1 }
 
-// Units splits whole units, one after each boundary.
+// Units splits the batch after each boundary.
 func (b Batch) Units() (out []Unit) {
-	start := 0
-	for i := range b {
-		if b[i].Boundary {
-			out = append(out, newUnit(b[start:i+1]))
-			start = i + 1
+	var open Batch
+	for _, piece := range b {
+		start := 0
+		for i := range piece {
+			if !piece[i].Boundary {
+				continue
+			}
+			out = append(out, newUnit(append(open, piece[start:i+1])))
+			open, start = nil, i+1
+		}
+		if start < len(piece) {
+			open = append(open, piece[start:])
 		}
 	}
 	return out

@@ -231,7 +231,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestUnits: a batch is split after each boundary, and each unit has the right Rewrites and Lowest.
+// TestUnits: a batch is split after each boundary, whatever pieces it consists of, and each unit has the right
+// Rewrites and Lowest.
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	s := histories.New(31337)
@@ -253,21 +254,27 @@ func TestUnits(t *testing.T) {
 	const never = math.MaxUint64
 	want := []string{fmt.Sprint(1, 1, uint64(never), false), "2 1 1 false", "3 1 2 false", "4 1 3 false", "7 3 2 true",
 		fmt.Sprint(8, 1, uint64(never), false)}
-	var got []string
-	seq := uint64(0)
-	for _, u := range Batch(facts).Units() {
-		got = append(got, fmt.Sprint(u.End(), len(u.Facts), u.lowest, u.Rewrites))
-		for f := range u.Facts.All() {
-			if seq++; f.Seq != seq {
-				t.Fatalf("seq %d instead of %d", f.Seq, seq)
+	for size := 1; size <= len(facts); size++ {
+		var b Batch
+		for piece := range slices.Chunk(facts, size) {
+			b = append(b, piece)
+		}
+		var got []string
+		seq := uint64(0)
+		for _, u := range b.Units() {
+			got = append(got, fmt.Sprint(u.End(), u.Facts.Len(), u.lowest, u.Rewrites))
+			for f := range u.Facts.All() {
+				if seq++; f.Seq != seq {
+					t.Fatalf("in pieces of %d: seq %d instead of %d", size, f.Seq, seq)
+				}
+			}
+			if u.Rewrites && u.Ancestor() != 1 {
+				t.Errorf("in pieces of %d: unit %v ends with %v, ancestor %d", size, u, u.Facts.Last(), u.Ancestor())
 			}
 		}
-		if u.Rewrites && u.Ancestor() != 1 {
-			t.Errorf("unit %v ends with %v, ancestor %d", u, u.Facts.Last(), u.Ancestor())
+		if !slices.Equal(got, want) {
+			t.Errorf("in pieces of %d: units %q, want %q", size, got, want)
 		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("units %q, want %q", got, want)
 	}
 }
 

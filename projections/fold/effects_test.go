@@ -455,7 +455,7 @@ func TestLongLine(t *testing.T) {
 			seq++
 			facts[i].Seq, facts[i].Kind, facts[i].Boundary = seq, readmodel.LogRecord, i == len(facts)-1
 		}
-		change, err := Lists(t.Context(), conn, cursor, decode.Batch(facts).Units(), 1, vaults)
+		change, err := Lists(t.Context(), conn, cursor, decode.Batch{facts}.Units(), 1, vaults)
 		must(t, err)
 		rows := readmodel.ListsTable.NewRows()
 		change.Rows(rows)
@@ -542,11 +542,11 @@ func TestEffects(t *testing.T) {
 			var cursor readmodel.ListsCursor
 			seen := map[string]int{}
 			for round := range 90 {
-				batch := decode.Batch(c.unit())
+				batch := decode.Batch{c.unit()}
 				if round%7 == 0 && !batch.Units()[0].Rewrites {
 					more := slices.Clone(c.mine()) // two units at once
 					more[len(more)-1].Boundary = true
-					batch = append(batch, more...)
+					batch = append(batch, more)
 				}
 				events := readmodel.EventsTable.NewRows()
 				for f := range batch.All() {

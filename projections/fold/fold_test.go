@@ -54,7 +54,7 @@ func (s *Change) take(facts ...decode.Fact) {
 			s.addKeys(&e, facts[i].Sign)
 		}
 	}
-	s.fold(&decode.Unit{Facts: decode.Batch(facts)})
+	s.fold(&decode.Unit{Facts: decode.Batch{facts}})
 }
 
 // settle makes the current state the previous one.

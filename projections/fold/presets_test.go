@@ -121,7 +121,7 @@ func (w *world) follow() {
 func (w *world) write(unit []decode.Fact) {
 	unit = slices.Clone(unit)
 	unit[len(unit)-1].Boundary = true
-	batch := decode.Batch(unit)
+	batch := decode.Batch{unit}
 	events := readmodel.EventsTable.NewRows()
 	for f := range batch.All() {
 		Events(f, 1, events.Add)

@@ -53,7 +53,10 @@ func (w *Writer) Build(ctx context.Context, session driver.Conn) error {
 	if err := w.ch.Publish(ctx, w.conn, w.database, readmodel.ListsTable.Name, draft); err != nil {
 		return err
 	}
-	w.spare.Get() // drops one whose memory is sized for large blocks
+	select {
+	case <-w.spare: // its memory is sized for large blocks
+	default:
+	}
 	return w.openLists(ctx)
 }
 

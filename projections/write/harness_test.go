@@ -224,7 +224,7 @@ func batchWith(t testing.TB, records []*event.Record, vaults *mapping.Vaults) de
 	must(t, err)
 	facts, err := decode.NewDecoder(chainID, vaults).All(raw)
 	must(t, err)
-	return decode.Batch(facts)
+	return decode.Batch{facts}
 }
 
 // crash simulates a writer that crashes after it has inserted a part of a batch into events, before it inserts into

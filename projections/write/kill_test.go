@@ -598,7 +598,7 @@ func TestAbove(t *testing.T) {
 	}
 	unit := func(facts ...decode.Fact) decode.Unit {
 		facts[len(facts)-1].Boundary = true
-		return decode.Batch(facts).Units()[0]
+		return decode.Batch{facts}.Units()[0]
 	}
 	for name, c := range map[string]struct {
 		units  []decode.Unit

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -38,7 +37,7 @@ type Writer struct {
 	mapped  *mapping.Vaults               // how logs are mapped
 	states  map[common.Address]vaultState // of a vault, by its newest record in the log
 	logs    map[common.Address]vaultLogs  // log counts of events; nil if not counted
-	spare   sync.Pool                     // of *readmodel.Rows[readmodel.EventRow]: most of the memory
+	spare   chan *readmodel.Rows[readmodel.EventRow]
 	changes *readmodel.Rows[readmodel.ListRow]
 }
 
@@ -83,7 +82,7 @@ func Open(
 	}
 	w := &Writer{mapped: mapped, conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log,
 		without: map[common.Address]bool{}, states: map[common.Address]vaultState{}, changes: readmodel.ListsTable.NewRows(),
-		spare: sync.Pool{New: func() any { return readmodel.EventsTable.NewRows() }}}
+		spare: make(chan *readmodel.Rows[readmodel.EventRow], 1)}
 	for _, v := range without {
 		w.without[common.BytesToAddress(v)] = true
 	}
@@ -173,9 +172,15 @@ func (w *Writer) Encode(batch decode.Batch) *Encoded {
 // Whole returns whole units whose rows are made when they are written.
 func Whole(batch decode.Batch) *Encoded { return &Encoded{batch: batch} }
 
-// encode makes the rows of the records after a seq.
+// encode makes the rows of the records after a seq, in a buffer that was used before if there is one: these buffers are
+// most of the memory of a writer.
 func (w *Writer) encode(batch decode.Batch, after uint64) *Encoded {
-	out := &Encoded{batch: batch, rows: w.spare.Get().(*readmodel.Rows[readmodel.EventRow])}
+	out := &Encoded{batch: batch}
+	select {
+	case out.rows = <-w.spare:
+	default:
+		out.rows = readmodel.EventsTable.NewRows()
+	}
 	for f := range batch.All() {
 		if f.Seq > after {
 			fold.Events(f, w.id, out.rows.Add)
@@ -199,13 +204,16 @@ func (w *Writer) keep(rows *readmodel.Rows[readmodel.EventRow]) {
 		return
 	}
 	rows.Reset()
-	w.spare.Put(rows)
+	select {
+	case w.spare <- rows:
+	default:
+	}
 }
 
 // Write inserts whole units, which must follow the position. After an error the writer must not be used any more. An
 // *OutdatedError means that the generation cannot represent the log.
 func (w *Writer) Write(ctx context.Context, e *Encoded) error {
-	if first := e.batch[0].Seq; first != w.Position()+1 {
+	if first := e.batch.First().Seq; first != w.Position()+1 {
 		return fmt.Errorf("the batch begins at seq %d, but %s needs seq %d", first, w.database, w.Position()+1)
 	}
 	if !w.Built() {

@@ -177,5 +177,5 @@ func batch(t *testing.T) decode.Batch {
 	must(t, err)
 	facts, err := decode.NewDecoder(chainID, vaults).All(raw)
 	must(t, err)
-	return facts
+	return decode.Batch{facts}
 }
