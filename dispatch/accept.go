@@ -320,7 +320,7 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 	}
 	var rows db.InsertDeliveriesParams
 	for _, a := range arrivals {
-		what, of, body, err := known.judge(a)
+		what, of, body, err := known.classify(a)
 		if err != nil {
 			return done, err
 		}

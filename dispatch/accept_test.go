@@ -21,7 +21,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-func (d *Dispatch) recordsWere(result string) float64 {
+func (d *Dispatch) recordCount(result string) float64 {
 	return testutil.ToFloat64(d.metrics.records.WithLabelValues(result))
 }
 
@@ -52,7 +52,7 @@ func TestFullTopicReplay(t *testing.T) {
 
 	f.exec("UPDATE position SET next_offset = 0")
 	d := f.start(nil)
-	f.eventually("read again", func() bool { return d.recordsWere(recordKnown) == float64(events) })
+	f.eventually("read again", func() bool { return d.recordCount(recordKnown) == float64(events) })
 	f.eventually("positions at the end", func() bool { return d.Ready() == nil && d.Status().LagRecords == 0 })
 
 	f.onePartition()
@@ -62,7 +62,7 @@ func TestFullTopicReplay(t *testing.T) {
 	}
 	f.produce(chainlog.ReferralDeposits(testChain), again...)
 	f.eventually("the new topic is read", func() bool {
-		return d.recordsWere(recordKnown) == float64(2*events) && d.recordsWere(recordInserted) == 1
+		return d.recordCount(recordKnown) == float64(2*events) && d.recordCount(recordInserted) == 1
 	})
 	f.eventually("the new event is delivered", f.in(registry.Delivered, events+1))
 	if n := len(r.got()); n != events+1 {
@@ -83,7 +83,7 @@ func TestPositionPastTheEnd(t *testing.T) {
 	stop()
 	f.exec("UPDATE position SET next_offset = next_offset + 1000")
 	d := f.start(nil)
-	f.eventually("read again from the start", func() bool { return d.recordsWere(recordKnown) == 5 })
+	f.eventually("read again from the start", func() bool { return d.recordCount(recordKnown) == 5 })
 	f.deposits(7, 5, 6)
 	f.eventually("newer records are delivered", f.in(registry.Delivered, 6))
 	if n := len(r.got()); n != 6 {
@@ -158,7 +158,7 @@ func TestDeadRecords(t *testing.T) {
 		[][]byte{encode(t, deposit(t, 7, 1))}, slices.Collect(maps.Values(poison)), [][]byte{encode(t, deposit(t, 7, 2))},
 	)...)
 	f.eventually("the valid records are delivered", f.in(registry.Delivered, 2))
-	f.eventually("the others are dead letters", func() bool { return d.recordsWere(recordPoison) == float64(len(poison)) })
+	f.eventually("the others are dead letters", func() bool { return d.recordCount(recordPoison) == float64(len(poison)) })
 	for why, value := range poison {
 		if f.number(`SELECT count(*) FROM dead_record WHERE reason = 'poison' AND value = $1 AND error LIKE $2 || '%' AND topic = 'chain.31337.referral.deposits'`, value, why) != 1 {
 			t.Errorf("no dead record has the error %q", why)
@@ -169,16 +169,16 @@ func TestDeadRecords(t *testing.T) {
 	other := deposit(t, 7, 1)
 	other.Log.BlockTime++
 	f.produce(chainlog.ReferralDeposits(testChain), encode(t, other))
-	f.eventually("the conflict is noticed", func() bool { return d.recordsWere(recordConflict) == 1 })
+	f.eventually("the conflict is noticed", func() bool { return d.recordCount(recordConflict) == 1 })
 	if f.number("SELECT count(*) FROM dead_record WHERE reason = 'conflict' AND value = $1", encode(t, other)) != 1 {
 		t.Error("the conflict is not stored")
 	}
 	f.exec("UPDATE position SET next_offset = 0") // the reader notices it
-	f.eventually("all is read again", func() bool { return d.recordsWere(recordKnown) == float64(2+len(poison)+1) })
-	if d.recordsWere(recordPoison) != float64(len(poison)) || d.recordsWere(recordConflict) != 1 ||
+	f.eventually("all is read again", func() bool { return d.recordCount(recordKnown) == float64(2+len(poison)+1) })
+	if d.recordCount(recordPoison) != float64(len(poison)) || d.recordCount(recordConflict) != 1 ||
 		strings.Count(f.logged.String(), "see dead_record") != len(poison)+1 {
-		t.Errorf("dead letters that were read again count again: %v are poison, %v conflicts\n%s", d.recordsWere(recordPoison),
-			d.recordsWere(recordConflict), f.logged)
+		t.Errorf("dead letters that were read again count again: %v are poison, %v conflicts\n%s", d.recordCount(recordPoison),
+			d.recordCount(recordConflict), f.logged)
 	}
 	if n := f.number("SELECT count(*) FROM delivery"); n != 2 || len(r.got()) != 2 {
 		t.Errorf("%d deliveries, %d requests", n, len(r.got()))
@@ -194,7 +194,7 @@ func TestDoubleInOneBatch(t *testing.T) {
 	f.produce(chainlog.ReferralDeposits(testChain), one, one, one)
 	d := f.start(nil)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
-	f.eventually("all read", func() bool { return d.recordsWere(recordKnown) == 2 })
+	f.eventually("all read", func() bool { return d.recordCount(recordKnown) == 2 })
 	f.contiguous(7, 1)
 }
 
@@ -408,7 +408,7 @@ func TestQuarantinedAmounts(t *testing.T) {
 	})...)
 	f.eventually("the valid ones are delivered", f.in(registry.Delivered, 2))
 	f.eventually("the others are quarantined",
-		func() bool { return d.recordsWere(recordQuarantined) == float64(len(quarantined)) })
+		func() bool { return d.recordCount(recordQuarantined) == float64(len(quarantined)) })
 	for why, value := range quarantined {
 		if n := f.number(
 			"SELECT count(*) FROM dead_record WHERE reason = 'quarantined' AND value = $1 AND error LIKE $2 || '%'", value, why,

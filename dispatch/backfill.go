@@ -54,7 +54,7 @@ func (d *Dispatch) backfillNew(ctx context.Context) error {
 	if r.topics, err = r.findTopics(limited); err != nil {
 		return err
 	}
-	ends, err := r.passed(limited)
+	ends, err := r.currentPositions(limited)
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (d *Dispatch) backfillNew(ctx context.Context) error {
 	return nil
 }
 
-// passed returns the position of each partition, at most the partition's end.
-func (r *reader) passed(ctx context.Context) (map[place]int64, error) {
+// currentPositions returns the position of each partition, at most the partition's end.
+func (r *reader) currentPositions(ctx context.Context) (map[place]int64, error) {
 	names := map[uuid.UUID]string{}
 	ids := make([]uuid.UUID, 0, len(r.topics))
 	for name, t := range r.topics {

@@ -37,7 +37,7 @@ func TestSpamOfUnknownPartners(t *testing.T) {
 	f.deposits(7, spam, spam+10)
 	f.eventually("the partner's events are delivered", f.in(registry.Delivered, 10))
 	f.eventually("all is read", func() bool {
-		return first.recordsWere(recordUnclaimed)+second.recordsWere(recordUnclaimed) == spam
+		return first.recordCount(recordUnclaimed)+second.recordCount(recordUnclaimed) == spam
 	})
 	for _, table := range []string{"delivery", "stream", "job_lease", "adopted", "breaker", "dead_record"} {
 		want := int64(map[string]int{"delivery": 10, "stream": 1, "job_lease": 2, "adopted": 1}[table])
@@ -63,7 +63,7 @@ func TestEarlierEventsOfANewPartner(t *testing.T) {
 		f.deposits(p+1, int(p)*10_000, int(p)*10_000+earlier)
 	}
 	f.produce(chainlog.ReferralWithdrawals(testChain), encode(t, withdrawal(t, 1, 5000)))
-	f.eventually("all are skipped", func() bool { return before.recordsWere(recordUnclaimed) == partners*earlier+1 })
+	f.eventually("all are skipped", func() bool { return before.recordCount(recordUnclaimed) == partners*earlier+1 })
 	if n := f.number("SELECT count(*) FROM delivery"); n != 0 {
 		t.Fatalf("%d deliveries for unknown partners", n)
 	}
@@ -108,14 +108,14 @@ func TestEarlierEventsThatAreDeadLetters(t *testing.T) {
 			DepositID: big.NewInt(2), Owner: userAddress, PartnerID: 7, Sender: userAddress,
 			Assets: new(big.Int).Lsh(big.NewInt(1), 191), Shares: big.NewInt(1),
 		})))
-	f.eventually("both are skipped", func() bool { return d.recordsWere(recordUnclaimed) == 2 })
+	f.eventually("both are skipped", func() bool { return d.recordCount(recordUnclaimed) == 2 })
 	f.partner(7, "")
 	f.eventually("backfilled", func() bool { return f.number("SELECT count(*) FROM adopted") == 1 })
 	if f.states()[registry.NoEndpoint] != 1 || f.number("SELECT count(*) FROM dead_record WHERE reason = $1",
 		recordQuarantined) != 1 {
 		t.Errorf("deliveries %v, %d dead records", f.states(), f.number("SELECT count(*) FROM dead_record"))
 	}
-	if n := d.recordsWere(recordQuarantined); n != 1 || strings.Count(f.logged.String(), "see dead_record") != 1 {
+	if n := d.recordCount(recordQuarantined); n != 1 || strings.Count(f.logged.String(), "see dead_record") != 1 {
 		t.Errorf("%v dead letters are counted, and the log is\n%s", n, f.logged)
 	}
 }
@@ -127,7 +127,7 @@ func TestBackfillThatFails(t *testing.T) {
 	before := f.dispatcher(nil)
 	stop := f.run(before)
 	f.deposits(7, 0, 50)
-	f.eventually("all are skipped", func() bool { return before.recordsWere(recordUnclaimed) == 50 })
+	f.eventually("all are skipped", func() bool { return before.recordCount(recordUnclaimed) == 50 })
 	stop()
 	f.partner(7, "")
 	d := f.dispatcher(nil)

@@ -139,7 +139,7 @@ func (r *reader) standBy(ctx context.Context) {
 	}
 	r.d.health.set(ctx, "read the referral topics", err)
 	if err == nil {
-		r.d.health.prove(time.Now())
+		r.d.health.setProven(time.Now())
 	}
 }
 
@@ -169,7 +169,7 @@ func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 		}
 		proven = time.Now()
 		d.health.set(ctx, "read the referral topics", nil)
-		d.health.prove(proven)
+		d.health.setProven(proven)
 		if time.Since(checked) < d.timing.topics {
 			continue
 		}

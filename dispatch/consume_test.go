@@ -82,8 +82,8 @@ func TestSlowerReaderContinuesFromThePosition(t *testing.T) {
 			}
 		}
 	}
-	if inserted, known := ds[0].recordsWere(recordInserted)+ds[1].recordsWere(recordInserted),
-		ds[0].recordsWere(recordKnown)+ds[1].recordsWere(recordKnown); inserted != events || known != 0 {
+	if inserted, known := ds[0].recordCount(recordInserted)+ds[1].recordCount(recordInserted),
+		ds[0].recordCount(recordKnown)+ds[1].recordCount(recordKnown); inserted != events || known != 0 {
 		t.Errorf("%v inserted, and %v read twice", inserted, known)
 	}
 }
@@ -174,7 +174,7 @@ func TestTruncatedPartition(t *testing.T) {
 	broker.ShufflePartitionLeaders()
 	f.eventually("the start is unknown", func() bool { return strings.Contains(f.logged.String(), "read the start of ") })
 	refuse(0, false)
-	f.eventually("all is read again", func() bool { return d.recordsWere(recordKnown) == 3 })
+	f.eventually("all is read again", func() bool { return d.recordCount(recordKnown) == 3 })
 	f.contiguous(7, 3)
 }
 

@@ -76,10 +76,10 @@ func readKnownDeliveries(ctx context.Context, q *db.Queries, arrivals []arrival)
 	return k, nil
 }
 
-// judge returns recordInserted for a new event, or recordKnown, recordConflict or
+// classify returns recordInserted for a new event, or recordKnown, recordConflict or
 // recordCorrected together with the delivery that the arrival belongs to and the
 // arrival's body under that delivery's id.
-func (k *knownDeliveries) judge(a arrival) (what string, of *knownDelivery, body []byte, err error) {
+func (k *knownDeliveries) classify(a arrival) (what string, of *knownDelivery, body []byte, err error) {
 	of, overtaken := k.find(a)
 	switch {
 	case of == nil:

@@ -77,7 +77,7 @@ func TestMinedAgain(t *testing.T) {
 	say("after the first mining", 1001, 3, 5)
 
 	f.produce(topic, f.encoded(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222))...)
-	f.eventually("corrected", func() bool { return d.recordsWere(recordCorrected) == 2 })
+	f.eventually("corrected", func() bool { return d.recordCount(recordCorrected) == 2 })
 	say("mined again", 1002, 5, 7)
 	if n := f.number("SELECT count(*) FROM delivery JOIN attempt USING (event_id) WHERE state = 'delivered' AND " +
 		"corrected_at > started_at"); n != 2 {
@@ -87,7 +87,7 @@ func TestMinedAgain(t *testing.T) {
 	f.exec("UPDATE position SET next_offset = 0") // the reader notices it
 	f.produce(topic, f.encoded(f.mined(7, 1, 3, 0, 111), f.mined(7, 1, 3, 2, 222))...)
 	f.eventually("all is read again",
-		func() bool { return d.recordsWere(recordKnown) == 4 && d.recordsWere(recordCorrected) == 4 })
+		func() bool { return d.recordCount(recordKnown) == 4 && d.recordCount(recordCorrected) == 4 })
 	say("mined a third time", 1003, 0, 2)
 	if n := f.number("SELECT count(*) FROM correction WHERE revision IN (0, 1)"); n != 4 {
 		t.Errorf("%d of 4 replaced bodies are kept", n)
@@ -141,7 +141,7 @@ func TestMinedAgainDuringThePost(t *testing.T) {
 			f.produce(chainlog.ReferralDeposits(testChain), f.encoded(f.mined(7, 1, 1, 3, 111))...)
 			f.eventually("the first POST", func() bool { return len(r.got()) == 1 })
 			f.produce(chainlog.ReferralDeposits(testChain), f.encoded(f.mined(7, 1, 2, 4, 111))...)
-			f.eventually("corrected", func() bool { return d.recordsWere(recordCorrected) == 1 })
+			f.eventually("corrected", func() bool { return d.recordCount(recordCorrected) == 1 })
 			corrected := f.text("SELECT corrected_at::text FROM delivery")
 			f.release()
 			f.eventually("delivered", f.in(registry.Delivered, 1))
@@ -178,7 +178,7 @@ func TestMinedAgainWhileQueued(t *testing.T) {
 	d := f.start(func(d *Dispatch) { d.shared.Concurrency, d.shared.Timing.Scan = 1, time.Millisecond })
 	f.eventually("the first POST", func() bool { return len(r.got()) == 1 })
 	f.produce(topic, f.encoded(f.mined(7, 2, 2, 5, 222))...)
-	f.eventually("corrected", func() bool { return d.recordsWere(recordCorrected) == 1 })
+	f.eventually("corrected", func() bool { return d.recordCount(recordCorrected) == 1 })
 	f.release()
 	f.eventually("delivered", f.in(registry.Delivered, 2))
 	if got := r.got(); len(got) != 2 || !strings.Contains(string(got[1].body), `"blockNumber":"1002","logIndex":5,`) {
@@ -203,9 +203,9 @@ func TestMinedAgainDifferently(t *testing.T) {
 	f.eventually("delivered", f.in(registry.Delivered, 2))
 	f.produce(topic, f.encoded(f.mined(7, 1, 2, 2, 111), f.mined(7, 1, 2, 5, 222), f.mined(7, 1, 2, 3, 444))...)
 	f.eventually("the additional event is delivered", f.in(registry.Delivered, 3))
-	f.eventually("the one with a used id is a dead letter", func() bool { return d.recordsWere(recordConflict) == 1 })
-	if n := f.withBody(`"333"`, `"1001","logIndex":4,`); n != 1 || d.recordsWere(recordCorrected) != 1 {
-		t.Errorf("the other partner's event was mistaken for the first one's: %v corrected", d.recordsWere(recordCorrected))
+	f.eventually("the one with a used id is a dead letter", func() bool { return d.recordCount(recordConflict) == 1 })
+	if n := f.withBody(`"333"`, `"1001","logIndex":4,`); n != 1 || d.recordCount(recordCorrected) != 1 {
+		t.Errorf("the other partner's event was mistaken for the first one's: %v corrected", d.recordCount(recordCorrected))
 	}
 }
 
@@ -231,7 +231,7 @@ func TestMinedAgainWithTheSameBody(t *testing.T) {
 	f.eventually("delivered", f.in(registry.Delivered, 3))
 	again := []*event.Referral{elsewhere(first[0]), elsewhere(first[1]), elsewhere(f.mined(7, 1, 1, 8, 333))}
 	f.produce(topic, f.encoded(again[0])...) // in a batch of its own: what it changes is read from PostgreSQL
-	read := func() float64 { return d.recordsWere(recordKnown) + d.recordsWere(recordCorrected) }
+	read := func() float64 { return d.recordCount(recordKnown) + d.recordCount(recordCorrected) }
 	f.eventually("the first is read", func() bool { return read() == 1 })
 	f.produce(topic, f.encoded(again[1:]...)...)
 	f.eventually("all are read", func() bool { return read() == 3 })
@@ -263,7 +263,7 @@ func TestMinedAgainAtRandom(t *testing.T) {
 		var rows db.InsertDeliveriesParams
 		for _, r := range read {
 			a := f.arrive(r)
-			what, of, body, err := known.judge(a)
+			what, of, body, err := known.classify(a)
 			f.check(err)
 			switch what {
 			case recordCorrected:
@@ -394,7 +394,7 @@ func TestJudge(t *testing.T) {
 		}
 		a := f.arrive(c.arrives)
 		own := bytes.Clone(a.body)
-		what, is, body, err := known.judge(a)
+		what, is, body, err := known.classify(a)
 		if err != nil || what != c.want || (is == nil) != (c.which < 0) || is != nil && is != stored[c.which] {
 			t.Errorf("%s: %s of %+v, want %s of %d (%v)", c.what, what, is, c.want, c.which, err)
 			continue

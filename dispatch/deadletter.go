@@ -43,7 +43,7 @@ func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 			return err
 		}
 		tried = true
-		if done, err = d.revive(ctx, q, row); err != nil {
+		if done, err = d.decodeDead(ctx, q, row); err != nil {
 			return fmt.Errorf("dead record %d: %w", row.ID, err)
 		}
 		if len(done.deadletters) == 0 {
@@ -61,9 +61,9 @@ func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 	return tried, nil
 }
 
-// revive turns a dead record into a delivery, or returns the dead letter that it still is. If
+// decodeDead turns a dead record into a delivery, or returns the dead letter that it still is. If
 // its partner does not exist, backfill finds the record when the partner is created.
-func (d *Dispatch) revive(ctx context.Context, q *db.Queries, row db.ClaimDeadRecordRow) (insertion, error) {
+func (d *Dispatch) decodeDead(ctx context.Context, q *db.Queries, row db.ClaimDeadRecordRow) (insertion, error) {
 	p := readBatch{place: place{row.Topic, row.Partition}, id: row.TopicID}
 	p.records = []*kgo.Record{{Topic: row.Topic, Partition: row.Partition, Offset: row.Offset, Value: row.Value}}
 	arrivals, deadletters := d.decodeAll([]readBatch{p})

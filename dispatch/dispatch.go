@@ -117,12 +117,12 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	writing.Wait()
 	stopRenewing()
 	renewal.Wait()
-	d.leave(ctx)
+	d.deregister(ctx)
 	return err
 }
 
-// leave removes this dispatcher from the list of running dispatchers.
-func (d *Dispatch) leave(ctx context.Context) {
+// deregister removes this dispatcher from the list of running dispatchers.
+func (d *Dispatch) deregister(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = d.queries.Leave(ctx, d.owner) // otherwise the row expires

@@ -33,13 +33,13 @@ func newHealth(log *slog.Logger) *health {
 // set records the outcome of an attempt under ctx. err must not hold a secret. An error after the end of ctx is no
 // fault: the attempt was cancelled.
 func (h *health) set(ctx context.Context, what string, err error) {
-	h.put(ctx, h.faults, fault{what: what}, err)
+	h.logChange(ctx, h.faults, fault{what: what}, err)
 }
 
 // setOf is set for something that several callers attempt at the same time, for instance lanes: the success of one does
 // not clear the failure of another.
 func (h *health) setOf(ctx context.Context, what, of string, err error) {
-	h.put(ctx, h.faults, fault{what, of}, err)
+	h.logChange(ctx, h.faults, fault{what, of}, err)
 }
 
 // keepOnly drops the faults of all except these.
@@ -55,11 +55,11 @@ func (h *health) keepOnly(what string, of map[string]bool) {
 
 // note is set for something that readiness does not depend on.
 func (h *health) note(ctx context.Context, what string, err error) {
-	h.put(ctx, h.noted, fault{what: what}, err)
+	h.logChange(ctx, h.noted, fault{what: what}, err)
 }
 
-// put logs a failure that is not current yet, and the end of the last one.
-func (h *health) put(ctx context.Context, faults map[fault]error, f fault, err error) {
+// logChange logs a failure that is not current yet, and the end of the last one.
+func (h *health) logChange(ctx context.Context, faults map[fault]error, f fault, err error) {
 	if err != nil && ctx.Err() != nil {
 		return
 	}
@@ -93,8 +93,8 @@ func (h *health) clear(faults map[fault]error, f fault) {
 	h.log.Info("works again", "what", f.what)
 }
 
-// prove records when the topics were last read, or could have been.
-func (h *health) prove(at time.Time) {
+// setProven records when the topics were last read, or could have been.
+func (h *health) setProven(at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.proven = at

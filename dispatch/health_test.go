@@ -20,7 +20,7 @@ import (
 func TestFaultsOfSeveral(t *testing.T) {
 	out := new(lockedBuffer)
 	h := newHealth(slog.New(slog.NewTextHandler(out, nil)))
-	h.prove(time.Now())
+	h.setProven(time.Now())
 	away := errors.New("PostgreSQL is down")
 	for _, partner := range []string{"7", "8", "9"} {
 		h.setOf(t.Context(), "take leases", partner, away)
@@ -72,7 +72,7 @@ func TestStopIsNoFault(t *testing.T) {
 func TestRejectedResultStaysAFault(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
-	d.health.prove(time.Now())
+	d.health.setProven(time.Now())
 	go d.ledger.run()
 	accepted := lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}
 	sound := f.resultOf(d, accepted, lane.Result{Outcome: "accepted", Status: 204})

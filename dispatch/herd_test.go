@@ -48,7 +48,7 @@ func TestHiddenDuplicatesAndHerdsOfPartners(t *testing.T) {
 	if n := f.number("SELECT count(DISTINCT width_bucket(ms, 1000, 1200, 10)) FROM wait WHERE ms BETWEEN 1000 AND 1200"); n != 10 {
 		t.Errorf("the second retries cover %d of 10 parts of the jitter", n)
 	}
-	if n := r.mostAtOnce(); n > slots {
+	if n := r.maxConcurrent(); n > slots {
 		t.Errorf("%d requests at a time with %d slots", n, slots)
 	}
 	if wire, logged := len(r.got()), f.number("SELECT count(*) FROM attempt"); wire != 3*partners*each ||
@@ -74,7 +74,7 @@ func TestHostileBodiesCostNothing(t *testing.T) {
 		t.Skip("measures a separate process")
 	}
 	f := newFixture(t)
-	answers := []func(*fixture, http.ResponseWriter){flood, packed, hugeHeaders, earlyHints}
+	answers := []func(*fixture, http.ResponseWriter){endlessBody, compressedBody, hugeHeaders, earlyHints}
 	r := f.partner7(ok)
 	process := f.childWith(func(c *child) { c.Once = true })
 	f.delivers(0, 500)

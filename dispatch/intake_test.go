@@ -34,13 +34,13 @@ func TestOneDispatcherReadsForAll(t *testing.T) {
 	f.deposits(8, 50, 60)
 	f.eventually("delivered", f.in(registry.Delivered, 50))
 	f.eventually("those of the unknown partner are skipped",
-		func() bool { return first.recordsWere(recordUnclaimed) == 10 })
+		func() bool { return first.recordCount(recordUnclaimed) == 10 })
 	f.partner(8, "")
 	f.eventually("backfilled",
 		func() bool { return f.in(registry.NoEndpoint, 10)() && f.number("SELECT count(*) FROM adopted") == 2 })
-	if n := first.recordsWere(recordInserted); n != 50 || second.recordsWere(recordInserted) != 0 ||
+	if n := first.recordCount(recordInserted); n != 50 || second.recordCount(recordInserted) != 0 ||
 		second.Status().Intake {
-		t.Errorf("%v inserted by the first one, %v by the second", n, second.recordsWere(recordInserted))
+		t.Errorf("%v inserted by the first one, %v by the second", n, second.recordCount(recordInserted))
 	}
 	stop()
 	f.deposits(7, 100, 150)
@@ -69,7 +69,7 @@ func TestStandbyOfTheIntake(t *testing.T) {
 	f.exec("ALTER TABLE elsewhere RENAME TO position")
 	f.eventually("ready again", func() bool { return d.Ready() == nil })
 	f.exec("UPDATE job_lease SET until = now() WHERE kind = 'intake'") // its holder died
-	f.eventually("all is read", func() bool { return d.recordsWere(recordUnclaimed) == 20 && d.Status().LagRecords == 0 })
+	f.eventually("all is read", func() bool { return d.recordCount(recordUnclaimed) == 20 && d.Status().LagRecords == 0 })
 }
 
 // A dispatcher whose lease was taken stops reading, without a fault.
@@ -85,9 +85,9 @@ func TestIntakeThatAnotherTookOver(t *testing.T) {
 	})
 	f.deposits(7, 0, 5)
 	f.eventually("it measures what is not read", func() bool { return d.Status().LagRecords > 0 && d.Ready() == nil })
-	if d.recordsWere(recordUnclaimed) != 0 ||
+	if d.recordCount(recordUnclaimed) != 0 ||
 		strings.Contains(f.logged.String()[before:], "cannot read the referral topics") {
-		t.Errorf("%v records were read; %s", d.recordsWere(recordUnclaimed), f.logged)
+		t.Errorf("%v records were read; %s", d.recordCount(recordUnclaimed), f.logged)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestSuspendedIntake(t *testing.T) {
 		return len(batches) > 0
 	})
 	f.run(successor)
-	f.eventually("the successor has read all", func() bool { return successor.recordsWere(recordInserted) == 20 })
+	f.eventually("the successor has read all", func() bool { return successor.recordCount(recordInserted) == 20 })
 	if old.Safe() {
 		t.Error("the lease of the suspended dispatcher still counts as held")
 	}
@@ -137,7 +137,7 @@ func TestIntakeThatFailsIsLeftToOthers(t *testing.T) {
 	f.eventually("it cannot read", func() bool { return strings.Contains(lost.Status().Reason, "does not exist yet") })
 	sound := f.start(nil)
 	f.eventually("the other one reads",
-		func() bool { return sound.recordsWere(recordUnclaimed) == 5 && sound.Ready() == nil })
+		func() bool { return sound.recordCount(recordUnclaimed) == 5 && sound.Ready() == nil })
 	if lost.Ready() == nil {
 		t.Error("ready without topics")
 	}

@@ -57,7 +57,7 @@ func TestLateDropLeavesTheNextLane(t *testing.T) {
 func TestLeaseOfAnotherIsNoFault(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
-	d.health.prove(time.Now())
+	d.health.setProven(time.Now())
 	f.exec("INSERT INTO job_lease (kind, key, owner, fence, until) VALUES ('partner', 7, gen_random_uuid(), 1, now() + " +
 		"interval '1 hour')")
 	f.exec("ALTER TABLE job_lease RENAME TO elsewhere")
@@ -75,7 +75,7 @@ func TestLeaseOfAnotherIsNoFault(t *testing.T) {
 func TestReadyWithNothingToOwn(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
-	d.health.prove(time.Now())
+	d.health.setProven(time.Now())
 	l := f.lane7(d)
 	f.exec("ALTER TABLE job_lease RENAME TO elsewhere")
 	d.renew(t.Context())

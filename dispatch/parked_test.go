@@ -27,7 +27,7 @@ func TestBreakerLife(t *testing.T) {
 	f.deposits(7, 30, 60)
 	f.eventually("all are parked, and one is probed",
 		func() bool { return f.states()[registry.Parked] == 60 && len(r.got()) >= before+5 })
-	if n := r.mostAtOnce(); n > 1 {
+	if n := r.maxConcurrent(); n > 1 {
 		t.Errorf("%d probes at a time", n)
 	}
 	probed := map[string]bool{}
@@ -51,7 +51,7 @@ func TestBreakerLife(t *testing.T) {
 
 	r.script(ok)
 	f.eventually("drained", f.in(registry.Delivered, 60))
-	if n := r.mostAtOnce(); n > DefaultConfig().PerPartnerConcurrency {
+	if n := r.maxConcurrent(); n > DefaultConfig().PerPartnerConcurrency {
 		t.Errorf("%d requests at a time while draining", n)
 	}
 	f.eventually("closed", func() bool { return f.number("SELECT count(*) FROM breaker") == 0 })
@@ -181,7 +181,7 @@ func TestBreakerLifeProbeDies(t *testing.T) {
 	before := len(r.got())
 	f.start(nil)
 	f.eventually("it is probed again", func() bool { return len(r.got()) >= before+3 })
-	if n := r.mostAtOnce(); n > 1 {
+	if n := r.maxConcurrent(); n > 1 {
 		t.Errorf("%d probes at a time", n)
 	}
 	if n := f.number("SELECT sum(attempts) FROM delivery"); n != attempts {

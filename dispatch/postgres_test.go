@@ -200,9 +200,9 @@ func TestPostgresTroubleKilled(t *testing.T) {
 	}
 }
 
-// wire proxies connections to a server. It can make them go silent, as if the machine had lost its power: they get no
+// proxy forwards connections to a server. It can make them go silent, as if the machine had lost its power: they get no
 // more responses, and none is closed.
-type wire struct {
+type proxy struct {
 	net.Listener
 	server string
 
@@ -210,17 +210,17 @@ type wire struct {
 	silent chan struct{} // for the current connections: closed when they go silent
 }
 
-func (f *fixture) wire(server string) *wire {
+func (f *fixture) proxy(server string) *proxy {
 	f.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	f.check(err)
-	w := &wire{Listener: l, server: server, silent: make(chan struct{})}
+	w := &proxy{Listener: l, server: server, silent: make(chan struct{})}
 	f.Cleanup(func() { _ = l.Close() })
 	go w.serve()
 	return w
 }
 
-func (w *wire) serve() {
+func (w *proxy) serve() {
 	for {
 		client, err := w.Accept()
 		if err != nil {
@@ -234,14 +234,14 @@ func (w *wire) serve() {
 		w.mu.Lock()
 		silent := w.silent
 		w.mu.Unlock()
-		go lead(client, server, silent)
-		go lead(server, client, silent)
+		go forward(client, server, silent)
+		go forward(server, client, silent)
 	}
 }
 
-// lead copies from one connection to the other; once silent is closed it reads on and
+// forward copies from one connection to the other; once silent is closed it reads on and
 // passes nothing on.
-func lead(from, to net.Conn, silent <-chan struct{}) {
+func forward(from, to net.Conn, silent <-chan struct{}) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -261,8 +261,8 @@ func lead(from, to net.Conn, silent <-chan struct{}) {
 	}
 }
 
-// silence silences the open connections; new ones work.
-func (w *wire) silence() {
+// stall stops forwarding on the open connections; new ones work.
+func (w *proxy) stall() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	close(w.silent)
@@ -289,12 +289,12 @@ func TestPostgresTroubleSilence(t *testing.T) {
 	f.partner7(ok)
 	server, err := url.Parse(f.url)
 	f.check(err)
-	w := f.wire(server.Host)
+	w := f.proxy(server.Host)
 	server.Host = w.Addr().String()
 	f.url = server.String()
 	d := f.start(func(d *Dispatch) { d.timing.database, d.shared.Timing.Database = time.Second, time.Second })
 	f.delivers(0, 1)
-	w.silence()
+	w.stall()
 	f.delivers(1, 10)
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 }

@@ -25,7 +25,7 @@ func (d *Dispatch) rebalance(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if errors.Is(d.endpoints.check(limited), errWrongKey) {
-		d.leave(limited)
+		d.deregister(limited)
 		return
 	}
 	before := time.Now()

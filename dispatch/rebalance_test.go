@@ -29,15 +29,15 @@ func (f *fixture) named(d *Dispatch) {
 	d.connect(pool)
 }
 
-// witness makes PostgreSQL record which dispatcher writes results, and whether it owned the partner at that time.
-func (f *fixture) witness() {
+// recordWriters makes PostgreSQL record which dispatcher writes results, and whether it owned the partner at that time.
+func (f *fixture) recordWriters() {
 	f.Helper()
 	f.exec("CREATE TABLE written (by text, owned boolean)")
-	f.exec(`CREATE FUNCTION witness() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	f.exec(`CREATE FUNCTION record_writer() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		INSERT INTO written SELECT current_setting('application_name'), EXISTS (
 			SELECT FROM job_lease WHERE kind = 'partner' AND key = NEW.partner_id AND owner::text = current_setting('application_name'));
 		RETURN NEW; END $$`)
-	f.exec("CREATE TRIGGER witness BEFORE UPDATE ON delivery FOR EACH ROW EXECUTE FUNCTION witness()")
+	f.exec("CREATE TRIGGER record_writer BEFORE UPDATE ON delivery FOR EACH ROW EXECUTE FUNCTION record_writer()")
 }
 
 // steal moves every partner and the intake to another owner, without notifying their
@@ -60,7 +60,7 @@ func (f *fixture) steal() {
 func TestRebalanceDuring10sPOSTs(t *testing.T) {
 	const partners, perRound = 6, 60
 	f := newFixture(t)
-	f.witness()
+	f.recordWriters()
 	var hung atomic.Int64
 	r := f.receiver(func(w http.ResponseWriter, n, ofEvent int) {
 		if n%20 == 0 && ofEvent == 1 {
@@ -161,7 +161,7 @@ func TestWrongClockIsAFault(t *testing.T) {
 	f := newFixture(t)
 	f.postgresClock("-2 minutes")
 	d := f.dispatcher(nil)
-	d.health.prove(time.Now())
+	d.health.setProven(time.Now())
 	l := f.lane7(d)
 	d.rebalance(t.Context())
 	const want = "cannot sign with the right time: this machine's clock is 2m0s ahead of PostgreSQL's: synchronise " +

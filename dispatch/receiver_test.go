@@ -115,7 +115,7 @@ func (r *receiver) got() []call {
 	return append([]call{}, r.calls...)
 }
 
-func (r *receiver) mostAtOnce() int {
+func (r *receiver) maxConcurrent() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.most

@@ -26,8 +26,8 @@ import (
 
 const samples = "../schemas/webhook/samples"
 
-// needs skips the test if something is missing on the machine; in CI that is a failure.
-func needs(t *testing.T, what string, err error) {
+// skipWithout skips the test if something is missing on the machine; in CI that is a failure.
+func skipWithout(t *testing.T, what string, err error) {
 	t.Helper()
 	switch {
 	case err == nil:
@@ -125,9 +125,9 @@ var compiled sync.Once
 
 func typescriptSample(t *testing.T) []string {
 	node, err := exec.LookPath("node")
-	needs(t, "node", err)
+	skipWithout(t, "node", err)
 	_, err = os.Stat(samples + "/node_modules/typescript")
-	needs(t, "the npm package typescript", err)
+	skipWithout(t, "the npm package typescript", err)
 	compiled.Do(func() {
 		if out, err := exec.Command(
 			node, samples+"/node_modules/typescript/bin/tsc", "-p", samples,
@@ -140,7 +140,7 @@ func typescriptSample(t *testing.T) []string {
 
 func pythonSample(t *testing.T) []string {
 	python, err := exec.LookPath("python3")
-	needs(t, "python3", err)
+	skipWithout(t, "python3", err)
 	return []string{python, samples + "/python/receiver.py"}
 }
 
@@ -212,12 +212,12 @@ func (f *fixture) sends(s *sample, request string) int {
 // converted to their format, that of Standard Webhooks as it is.
 func TestForeignLibrariesVerify(t *testing.T) {
 	node, err := exec.LookPath("node")
-	needs(t, "node", err)
+	skipWithout(t, "node", err)
 	_, err = os.Stat(samples + "/node_modules/standardwebhooks")
-	needs(t, "the npm package standardwebhooks", err)
+	skipWithout(t, "the npm package standardwebhooks", err)
 	f := newFixture(t)
 	r := f.partner7(ok)
-	odd := f.oddDelivery(7)
+	odd := f.unusualDelivery(7)
 	f.start(nil)
 	f.deposits(7, 1, 2)
 	f.replay(7, odd)

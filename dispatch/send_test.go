@@ -166,9 +166,9 @@ func TestHostileBodies(t *testing.T) {
 		outcome string
 	}{
 		"silence":       {func(f *fixture, _ http.ResponseWriter) { <-f.released }, "timeout"},
-		"endless body":  {drip, "accepted"},
-		"flood":         {flood, "accepted"},
-		"packed":        {packed, "accepted"},
+		"endless body":  {slowBody, "accepted"},
+		"flood":         {endlessBody, "accepted"},
+		"packed":        {compressedBody, "accepted"},
 		"huge headers":  {hugeHeaders, "network"},
 		"cut":           {func(*fixture, http.ResponseWriter) { panic(http.ErrAbortHandler) }, "network"},
 		"switching":     {switching, "error"},
@@ -210,7 +210,7 @@ func always(code int) func(*fixture, http.ResponseWriter) {
 	return func(_ *fixture, w http.ResponseWriter) { w.WriteHeader(code) }
 }
 
-func drip(f *fixture, w http.ResponseWriter) {
+func slowBody(f *fixture, w http.ResponseWriter) {
 	w.WriteHeader(http.StatusOK)
 	for range 3 {
 		_, _ = w.Write(make([]byte, 1000))
@@ -219,8 +219,8 @@ func drip(f *fixture, w http.ResponseWriter) {
 	<-f.released
 }
 
-// flood never stops writing.
-func flood(_ *fixture, w http.ResponseWriter) {
+// endlessBody never stops writing.
+func endlessBody(_ *fixture, w http.ResponseWriter) {
 	for chunk := make([]byte, 64<<10); ; {
 		if _, err := w.Write(chunk); err != nil {
 			return
@@ -228,8 +228,8 @@ func flood(_ *fixture, w http.ResponseWriter) {
 	}
 }
 
-// packed is small, but 50 MB when decompressed.
-func packed(f *fixture, w http.ResponseWriter) {
+// compressedBody is small, but 50 MB when decompressed.
+func compressedBody(f *fixture, w http.ResponseWriter) {
 	w.Header().Set("Content-Encoding", "gzip")
 	z := gzip.NewWriter(w)
 	for range 800 {
@@ -282,15 +282,16 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// oddBody is JSON that hardly any two encoders write in the same way.
-const oddBody = "{\"<&>\":\"\u2028 \U0001F600 \\u0000\",\"n\":9223372036854775808,\"n\":1}"
+// unusualBody is JSON that hardly any two encoders write in the same way.
+const unusualBody = "{\"<&>\":\"\u2028 \U0001F600 \\u0000\",\"n\":9223372036854775808,\"n\":1}"
 
-// oddDelivery inserts a delivery that was delivered 30 days ago.
-func (f *fixture) oddDelivery(partner int64) uuid.UUID {
+// unusualDelivery inserts a delivery that was delivered 30 days ago.
+func (f *fixture) unusualDelivery(partner int64) uuid.UUID {
 	f.Helper()
 	id := uuid.New()
 	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at)
-		VALUES ($1, $2, 1, 'deposit.referral', $3, 'delivered', now() - interval '30 days', now() - interval '30 days', now() - interval '30 days')`, id, partner, []byte(oddBody))
+		VALUES ($1, $2, 1, 'deposit.referral', $3, 'delivered', now() - interval '30 days',
+			now() - interval '30 days', now() - interval '30 days')`, id, partner, []byte(unusualBody))
 	f.exec("INSERT INTO stream (partner_id, last_sequence) VALUES ($1, 1)", partner)
 	return id
 }
@@ -300,14 +301,14 @@ func (f *fixture) oddDelivery(partner int64) uuid.UUID {
 func TestSignatureBytesAndClocks(t *testing.T) {
 	f := newFixture(t)
 	r := f.partner7(ok)
-	id := f.oddDelivery(7)
+	id := f.unusualDelivery(7)
 	f.start(nil)
 	f.replay(7, id)
 	f.eventually("sent", func() bool { return len(r.got()) == 1 })
 	c := r.got()[0]
 	f.verify(c, testSecret)
-	if string(c.body) != oddBody {
-		t.Errorf("sent %q, stored %q", c.body, oddBody)
+	if string(c.body) != unusualBody {
+		t.Errorf("sent %q, stored %q", c.body, unusualBody)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestFailedIsCountedUpToALimit(t *testing.T) {
 func TestReadyWithoutMeasuring(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
-	d.health.prove(time.Now()) // as if it had read
+	d.health.setProven(time.Now()) // as if it had read
 	d.measure(t.Context())
 	f.exec("ALTER TABLE breaker RENAME TO breaker_elsewhere")
 	before := d.Status().MeasuredAt

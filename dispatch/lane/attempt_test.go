@@ -151,16 +151,16 @@ func TestCauseIsLogged(t *testing.T) {
 	}
 }
 
-// leaves returns the done function of an attempt that changes its breaker in this way.
-func leaves(c change) func(Result) change { return func(Result) change { return c } }
+// doneWith returns the done function of an attempt that changes its breaker in this way.
+func doneWith(c change) func(Result) change { return func(Result) change { return c } }
 
 // TestFinish checks how a lane changes when an attempt has ended.
 func TestFinish(t *testing.T) {
 	f := &fixture{T: t}
 	refused := func(wait time.Duration) flight {
-		return flight{attempt: Attempt{Verdict: Verdict{Wait: wait}}, done: leaves(unchanged)}
+		return flight{attempt: Attempt{Verdict: Verdict{Wait: wait}}, done: doneWith(unchanged)}
 	}
-	delivered := flight{attempt: Attempt{Verdict: Verdict{Finished: true}}, done: leaves(unchanged)}
+	delivered := flight{attempt: Attempt{Verdict: Verdict{Finished: true}}, done: doneWith(unchanged)}
 	with := func(f flight, change func(*flight)) flight { change(&f); return f }
 	for _, c := range []struct {
 		what    string
@@ -179,21 +179,21 @@ func TestFinish(t *testing.T) {
 			false},
 		{"rejected, and more is due before", unchanged, time.Second, refused(time.Minute), false, unchanged, time.Second,
 			false},
-		{"opens the breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = leaves(opened) }), false, opened, 0,
+		{"opens the breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = doneWith(opened) }), false, opened, 0,
 			false},
-		{"closed before that was written", opened, 0, with(delivered, func(f *flight) { f.done = leaves(closed) }), false,
+		{"closed before that was written", opened, 0, with(delivered, func(f *flight) { f.done = doneWith(closed) }), false,
 			closed, 0, false},
 		{"after the opening", opened, 0, delivered, false, opened, 0, false},
-		{"opens an older breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = leaves(opened) }), true,
+		{"opens an older breaker", unchanged, 0, with(delivered, func(f *flight) { f.done = doneWith(opened) }), true,
 			unchanged, 0, false},
 		{"the partner has another owner", unchanged, 0, with(refused(time.Minute), func(f *flight) { f.fenced = true }),
 			false, unchanged, time.Minute, true},
 	} {
 		l := f.idle(1)
 		now := time.Now()
-		l.busy, l.look, l.unsaved = now.Add(-time.Hour), time.Time{}, c.unsaved
+		l.busy, l.nextFetch, l.unsaved = now.Add(-time.Hour), time.Time{}, c.unsaved
 		if c.look > 0 {
-			l.look = now.Add(c.look)
+			l.nextFetch = now.Add(c.look)
 		}
 		c.f.attempt.Delivery.EventID, c.f.breaker, c.f.poster = uuid.New(), l.breaker, l.poster
 		if c.older {
@@ -208,7 +208,7 @@ func TestFinish(t *testing.T) {
 			)
 		}
 		// Not before the retry is due by PostgreSQL's clock.
-		if wait := l.look.Sub(now); l.look.IsZero() != (c.next == 0) || c.next > 0 &&
+		if wait := l.nextFetch.Sub(now); l.nextFetch.IsZero() != (c.next == 0) || c.next > 0 &&
 			(wait < c.next || c.look != c.next && wait == c.next || wait > c.next+time.Minute/2) {
 			t.Errorf("%s: the next read is in %s", c.what, wait)
 		}
@@ -225,9 +225,9 @@ func TestRunLetsPostsFinish(t *testing.T) {
 	for n := range 2 {
 		a := flight{poster: l.poster, attempt: Attempt{
 			Delivery: db.DueDeliveriesRow{EventID: eventID(n)}, Verdict: Verdict{Finished: true},
-		}, breaker: l.breaker, done: leaves(unchanged)}
+		}, breaker: l.breaker, done: doneWith(unchanged)}
 		if n == 1 {
-			a.done = leaves(opened)
+			a.done = doneWith(opened)
 		}
 		l.inFlight[eventID(n)] = struct{}{}
 		go func() { l.ended <- a }()

@@ -109,7 +109,7 @@ func (b *breaker) permits() (int, time.Duration) {
 // start counts an attempt that permits admits. The caller must call done exactly once with the result, in every case: a
 // probe that never ends would keep the breaker half-open forever. done returns how the breaker changed.
 func (b *breaker) start(event uuid.UUID) (done func(Result) change, probe bool) {
-	b.remember(event)
+	b.addRecent(event)
 	circuit, report := b.circuit, func(error) {}
 	if probe = circuit == nil; probe {
 		b.probing = true
@@ -137,7 +137,7 @@ const (
 func (c change) String() string { return [...]string{"unchanged", "opened", "probing", "closed"}[c] }
 
 func (b *breaker) report(report func(error), r Result, probe bool) change {
-	if r.down() {
+	if r.opensBreaker() {
 		report(errDown)
 	} else {
 		report(nil)
@@ -148,7 +148,7 @@ func (b *breaker) report(report func(error), r Result, probe bool) change {
 		b.refused = 0
 	}
 	switch {
-	case probe && (r.down() || b.refusing && !r.accepted()):
+	case probe && (r.opensBreaker() || b.refusing && !r.accepted()):
 		b.open(min(2*b.openFor, b.openMax), min(2*b.openFor, b.openMax))
 		return opened
 	case probe:
@@ -166,9 +166,9 @@ func (b *breaker) report(report func(error), r Result, probe bool) change {
 	return unchanged
 }
 
-// remember keeps the last breakerEvents distinct events with the time of their last
+// addRecent keeps the last breakerEvents distinct events with the time of their last
 // attempt, which distinct needs.
-func (b *breaker) remember(event uuid.UUID) {
+func (b *breaker) addRecent(event uuid.UUID) {
 	b.recent = slices.DeleteFunc(b.recent, func(a attempted) bool { return a.event == event })
 	b.recent = append(b.recent, attempted{event, time.Now()})
 	b.recent = b.recent[max(0, len(b.recent)-breakerEvents):]

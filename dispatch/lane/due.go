@@ -19,7 +19,7 @@ const fetchPerPermit = 16
 const asidePart = 1000
 
 // due reports whether it is time to read deliveries.
-func (l *Lane) due() bool { return !l.look.IsZero() && !time.Now().Before(l.look) }
+func (l *Lane) due() bool { return !l.nextFetch.IsZero() && !time.Now().Before(l.nextFetch) }
 
 // fetchDue reads the due deliveries if the lane has room for them. After the lane was held
 // or shut, that includes the parked ones, whenever they were due; if earlier POSTs take
@@ -49,17 +49,17 @@ func (l *Lane) refresh(ctx context.Context) {
 	defer cancel()
 	l.queue = nil
 	if l.fetch(ctx, l.permits()*fetchPerPermit) != nil {
-		l.queue, l.look = nil, time.Now()
+		l.queue, l.nextFetch = nil, time.Now()
 	}
 }
 
 // untilNext returns how long nothing will be due. Deliveries in the queue do not count:
 // they wait for a slot or a permit.
 func (l *Lane) untilNext(longest time.Duration) time.Duration {
-	if l.look.IsZero() || len(l.queue) > 0 || len(l.inFlight) >= l.permits() {
+	if l.nextFetch.IsZero() || len(l.queue) > 0 || len(l.inFlight) >= l.permits() {
 		return longest
 	}
-	return min(max(time.Until(l.look), 0), longest)
+	return min(max(time.Until(l.nextFetch), 0), longest)
 }
 
 // known returns the ids of the deliveries that the lane has in memory.
@@ -85,16 +85,16 @@ func (l *Lane) fetch(ctx context.Context, limit int) error {
 	}
 	l.queue, l.read = rows, read
 	if len(rows) == limit {
-		l.look = time.Now()
+		l.nextFetch = time.Now()
 		return nil
 	}
 	wait, err := l.shared.Queries.NextDue(ctx, db.NextDueParams{PartnerID: l.partner, InFlight: l.known()})
 	if err != nil {
 		return fmt.Errorf("read when partner %d has a delivery due: %w", l.partner, err)
 	}
-	l.look = time.Time{}
+	l.nextFetch = time.Time{}
 	if wait >= 0 {
-		l.look = time.Now().Add(time.Duration(wait) * time.Millisecond)
+		l.nextFetch = time.Now().Add(time.Duration(wait) * time.Millisecond)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (l *Lane) park(ctx context.Context, due bool) error {
 		return fmt.Errorf("park the deliveries of partner %d: %w", l.partner, err)
 	}
 	l.shared.Metrics.parked.Add(float64(n))
-	l.look = time.Time{}
+	l.nextFetch = time.Time{}
 	if n == asidePart {
 		l.Wake()
 	}
@@ -134,10 +134,10 @@ func (l *Lane) giveUp(ctx context.Context, due bool) error {
 		return fmt.Errorf("end the deliveries of partner %d: %w", l.partner, err)
 	}
 	if found.Reachable {
-		l.look = time.Now() // the queue is gone
+		l.nextFetch = time.Now() // the queue is gone
 		return nil
 	}
-	l.look, l.aside = time.Time{}, false
+	l.nextFetch, l.aside = time.Time{}, false
 	if found.Ended == asidePart {
 		l.Wake()
 	}

@@ -48,13 +48,13 @@ func TestWhenALaneLooks(t *testing.T) {
 		due    bool
 		next   func(time.Duration) bool
 	}{
-		{"nothing is pending", func(l *Lane) { l.look = time.Time{} }, false,
+		{"nothing is pending", func(l *Lane) { l.nextFetch = time.Time{} }, false,
 			func(d time.Duration) bool { return d == longest }},
-		{"something is due", func(l *Lane) { l.look = time.Now().Add(-time.Hour) }, true,
+		{"something is due", func(l *Lane) { l.nextFetch = time.Now().Add(-time.Hour) }, true,
 			func(d time.Duration) bool { return d == 0 }},
-		{"something will be due soon", func(l *Lane) { l.look = time.Now().Add(longest / 2) }, false,
+		{"something will be due soon", func(l *Lane) { l.nextFetch = time.Now().Add(longest / 2) }, false,
 			func(d time.Duration) bool { return d > 0 && d <= longest/2 }},
-		{"something will be due", func(l *Lane) { l.look = time.Now().Add(time.Hour) }, false,
+		{"something will be due", func(l *Lane) { l.nextFetch = time.Now().Add(time.Hour) }, false,
 			func(d time.Duration) bool { return d == longest }},
 		{"some are queued", func(l *Lane) { l.queue = make([]db.DueDeliveriesRow, 1) }, true,
 			func(d time.Duration) bool { return d == longest }},
@@ -77,7 +77,7 @@ func TestFetchReadsWhatIsDue(t *testing.T) {
 	l := f.planned()
 	fetch := func(what string, want []uuid.UUID, look func(time.Duration) bool) {
 		t.Helper()
-		l.queue, l.look = nil, time.Now()
+		l.queue, l.nextFetch = nil, time.Now()
 		f.check(l.fetchDue(t.Context()))
 		var got []uuid.UUID
 		for _, row := range l.queue {
@@ -86,7 +86,7 @@ func TestFetchReadsWhatIsDue(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %d read, want %d", what, len(got), len(want))
 		}
-		if wait := time.Until(l.look); l.look.IsZero() != (look == nil) || look != nil && !look(wait) {
+		if wait := time.Until(l.nextFetch); l.nextFetch.IsZero() != (look == nil) || look != nil && !look(wait) {
 			t.Errorf("%s: the next read is in %s", what, wait)
 		}
 	}
@@ -107,10 +107,10 @@ func TestFetchReadsWhatIsDue(t *testing.T) {
 	clear(l.inFlight)
 	f.deliveries(1, registry.Pending, "-1 minute")
 	fetch("one more than a part is due", slices.Concat(first, rest), now)
-	l.queue, l.look, l.aside = nil, time.Time{}, true // the lane was shut and scheduled no read
+	l.queue, l.nextFetch, l.aside = nil, time.Time{}, true // the lane was shut and scheduled no read
 	if f.check(l.fetchDue(t.Context())); len(l.queue) != len(rest)+1 || !l.due() {
 		t.Errorf("with more than one part of parked deliveries, %d are read, and the next read is at %s", len(l.queue),
-			l.look)
+			l.nextFetch)
 	}
 	f.exec("UPDATE delivery SET due_at = now() WHERE event_id <> $1", later[0])
 	f.exec("UPDATE delivery SET state = 'delivered' WHERE event_id <> $1", first[0])
@@ -158,7 +158,7 @@ func TestOldQueueIsReadAgain(t *testing.T) {
 			if len(l.shared.Slots) != 0 || len(l.inFlight) != 0 || c.sent == "" && l.canSend() {
 				t.Errorf("%d slots are taken, %d are in flight", len(l.shared.Slots), len(l.inFlight))
 			}
-			if _, err := l.turn(t.Context()); (err != nil) != (c.what == "the second read fails") {
+			if _, err := l.planOrRetry(t.Context()); (err != nil) != (c.what == "the second read fails") {
 				t.Errorf("the next turn returns %v", err)
 			}
 		})
@@ -182,14 +182,14 @@ func TestFetchOnlyWithRoom(t *testing.T) {
 		queue  int
 		aside  bool
 	}{
-		{"nothing is due in the lane's memory", func() { l.look = time.Time{} }, 0, false},
+		{"nothing is due in the lane's memory", func() { l.nextFetch = time.Time{} }, 0, false},
 		{"some are queued", func() { l.queue = make([]db.DueDeliveriesRow, 1) }, 1, false},
 		{"all permits are taken", full, 0, false},
 		{"older POSTs take all permits", func() { full(); l.aside = true }, 0, true},
-		{"the lane was shut", func() { l.look, l.aside = time.Time{}, true }, 3, false},
+		{"the lane was shut", func() { l.nextFetch, l.aside = time.Time{}, true }, 3, false},
 		{"some are due", func() {}, 3, false},
 	} {
-		l.queue, l.look, l.aside = nil, time.Now(), false
+		l.queue, l.nextFetch, l.aside = nil, time.Now(), false
 		clear(l.inFlight)
 		c.change()
 		f.check(l.fetchDue(t.Context()))
@@ -216,13 +216,13 @@ func TestParkInParts(t *testing.T) {
 				put   int
 				woken bool
 			}{{asidePart, true}, {asidePart + 1, false}} {
-				l.queue, l.look, l.woken = make([]db.DueDeliveriesRow, 1), time.Now(), make(chan struct{}, 1)
+				l.queue, l.nextFetch, l.woken = make([]db.DueDeliveriesRow, 1), time.Now(), make(chan struct{}, 1)
 				f.check(put(l, t.Context(), true))
-				if n := f.in(state); n != want.put || l.Woken() != want.woken || len(l.queue) != 0 || !l.look.IsZero() ||
+				if n := f.in(state); n != want.put || l.Woken() != want.woken || len(l.queue) != 0 || !l.nextFetch.IsZero() ||
 					l.aside != (state == registry.Parked) {
 					t.Errorf(
 						"%d are %s, woken: %v; %d are queued, the next read is at %s, aside: %v", n, state, l.Woken(), len(l.queue),
-						l.look, l.aside,
+						l.nextFetch, l.aside,
 					)
 				}
 			}
@@ -247,14 +247,14 @@ func TestParkWhenNothingIsDue(t *testing.T) {
 	f.exec("ALTER TABLE delivery RENAME TO elsewhere")
 	f.exec("ALTER TABLE endpoint RENAME TO elsewhere_too")
 	look := time.Now().Add(time.Hour)
-	l.queue, l.look = make([]db.DueDeliveriesRow, 1), look
+	l.queue, l.nextFetch = make([]db.DueDeliveriesRow, 1), look
 	f.check(l.park(t.Context(), false))
-	if len(l.queue) != 0 || !l.aside || !l.look.Equal(look) {
-		t.Errorf("%d are queued, aside: %v, the next read is at %s", len(l.queue), l.aside, l.look)
+	if len(l.queue) != 0 || !l.aside || !l.nextFetch.Equal(look) {
+		t.Errorf("%d are queued, aside: %v, the next read is at %s", len(l.queue), l.aside, l.nextFetch)
 	}
 	f.check(l.giveUp(t.Context(), false))
-	if !l.aside || !l.look.Equal(look) {
-		t.Errorf("aside: %v, the next read is at %s", l.aside, l.look)
+	if !l.aside || !l.nextFetch.Equal(look) {
+		t.Errorf("aside: %v, the next read is at %s", l.aside, l.nextFetch)
 	}
 	l.queue = make([]db.DueDeliveriesRow, 1)
 	if l.giveUp(t.Context(), false) == nil {
@@ -269,7 +269,7 @@ func TestGiveUpChecksFirst(t *testing.T) {
 	f.deliveries(1, registry.Pending, "0")
 	f.exec("INSERT INTO partner (id, name) VALUES (7, 'partner 7')")
 	f.exec("INSERT INTO endpoint (partner_id, url, secret) VALUES (7, 'https://receiver.invalid/hook', '')")
-	l.queue, l.look = make([]db.DueDeliveriesRow, 1), time.Time{} // the only one that is pending
+	l.queue, l.nextFetch = make([]db.DueDeliveriesRow, 1), time.Time{} // the only one that is pending
 	f.check(l.giveUp(t.Context(), false))
 	if f.in(registry.Pending) != 1 || !l.due() {
 		t.Errorf("%d are still pending, due: %v", f.in(registry.Pending), l.due())

@@ -46,18 +46,18 @@ type Lane struct {
 	// yielded: the partner should move to another dispatcher; set by Yield.
 	yielded atomic.Bool
 
-	queue    []db.DueDeliveriesRow  // due, and not in flight
-	read     time.Time              // when the queue was read
-	inFlight map[uuid.UUID]struct{} // events whose POST is in flight
-	look     time.Time              // when to read deliveries; zero: nothing is pending
-	busy     time.Time              // when the lane last had something to do
-	version  int64                  // of the current endpoint
-	url      string                 // of that version; the breaker belongs to it
-	breaker  *breaker               // nil until the first endpoint is known
-	poster   *poster                // with connections and certificates of the current endpoint only
-	unsaved  change                 // of the breaker, not in PostgreSQL yet
-	trouble  string                 // the error that was logged last
-	aside    bool                   // pending deliveries were parked when the lane became held or shut
+	queue     []db.DueDeliveriesRow  // due, and not in flight
+	read      time.Time              // when the queue was read
+	inFlight  map[uuid.UUID]struct{} // events whose POST is in flight
+	nextFetch time.Time              // when to read deliveries; zero: nothing is pending
+	busy      time.Time              // when the lane last had something to do
+	version   int64                  // of the current endpoint
+	url       string                 // of that version; the breaker belongs to it
+	breaker   *breaker               // nil until the first endpoint is known
+	poster    *poster                // with connections and certificates of the current endpoint only
+	unsaved   change                 // of the breaker, not in PostgreSQL yet
+	trouble   string                 // the error that was logged last
+	aside     bool                   // pending deliveries were parked when the lane became held or shut
 }
 
 // New returns the lane of a partner, without a lease.
@@ -65,7 +65,7 @@ func New(s *Shared, partner int64) *Lane {
 	now := time.Now()
 	return &Lane{
 		shared: s, partner: partner, woken: make(chan struct{}, 1), ended: make(chan flight),
-		inFlight: map[uuid.UUID]struct{}{}, look: now, busy: now,
+		inFlight: map[uuid.UUID]struct{}{}, nextFetch: now, busy: now,
 		poster: newPoster(s.Guard, s.Roots, nil, s.Concurrency, s.Timing.Deadline),
 	}
 }
@@ -80,7 +80,7 @@ func (l *Lane) Run(ctx context.Context) (ended bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for !l.mustEnd(ctx) {
-		wait, err := l.turn(ctx)
+		wait, err := l.planOrRetry(ctx)
 		timer.Reset(wait)
 		var slots chan<- struct{} // nil is never ready
 		if err == nil && l.canSend() {
@@ -93,11 +93,11 @@ func (l *Lane) Run(ctx context.Context) (ended bool) {
 		case f := <-l.ended:
 			l.finish(f)
 		case <-l.woken:
-			l.look = time.Now()
+			l.nextFetch = time.Now()
 		case <-l.lease.Load().Lost():
 		case <-timer.C:
 		}
-		if l.over() {
+		if l.idleLongEnough() {
 			return false
 		}
 	}
@@ -130,19 +130,19 @@ func (l *Lane) mustEnd(ctx context.Context) bool {
 	return ctx.Err() != nil || !l.Leased() || l.yielded.Load()
 }
 
-// turn calls plan and, if it fails, schedules the next attempt. It returns how long
+// planOrRetry calls plan and, if it fails, schedules the next attempt. It returns how long
 // nothing will change by itself.
-func (l *Lane) turn(ctx context.Context) (time.Duration, error) {
+func (l *Lane) planOrRetry(ctx context.Context) (time.Duration, error) {
 	wait, err := l.plan(ctx)
 	if err != nil {
-		l.queue, l.look, wait = nil, time.Now(), l.shared.Timing.Scan
+		l.queue, l.nextFetch, wait = nil, time.Now(), l.shared.Timing.Scan
 	}
-	l.complain(ctx, err)
+	l.logObstacle(ctx, err)
 	return wait, err
 }
 
-// complain logs what keeps the lane from sending, once.
-func (l *Lane) complain(ctx context.Context, err error) {
+// logObstacle logs what keeps the lane from sending, once.
+func (l *Lane) logObstacle(ctx context.Context, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -153,10 +153,10 @@ func (l *Lane) complain(ctx context.Context, err error) {
 	l.trouble = text
 }
 
-// over reports whether the lane has been idle for so long that the breaker's window is
+// idleLongEnough reports whether the lane has been idle for so long that the breaker's window is
 // empty too.
-func (l *Lane) over() bool {
-	if len(l.queue) > 0 || len(l.inFlight) > 0 || !l.look.IsZero() || l.unsaved != unchanged || l.aside {
+func (l *Lane) idleLongEnough() bool {
+	if len(l.queue) > 0 || len(l.inFlight) > 0 || !l.nextFetch.IsZero() || l.unsaved != unchanged || l.aside {
 		l.busy = time.Now()
 		return false
 	}
@@ -174,9 +174,9 @@ func (l *Lane) permits() int {
 	return n
 }
 
-// lasts returns how long at most the partner's situation lasts by itself: until the breaker's opening ends, and not
+// maxWait returns how long at most the partner's situation lasts by itself: until the breaker's opening ends, and not
 // longer than until the endpoint is read again.
-func (l *Lane) lasts() time.Duration {
+func (l *Lane) maxWait() time.Duration {
 	if _, closedFor := l.breaker.permits(); closedFor > 0 {
 		return min(closedFor, l.shared.Timing.Scan)
 	}
@@ -202,14 +202,14 @@ func (l *Lane) plan(ctx context.Context) (time.Duration, error) {
 	if err := l.follow(ctx, e); err != nil {
 		return 0, err
 	}
-	lasts := l.lasts()
+	wait := l.maxWait()
 	if e.Held || l.permits() == 0 { // park only once; parked deliveries are not read
-		return lasts, l.park(ctx, l.due() || !l.aside)
+		return wait, l.park(ctx, l.due() || !l.aside)
 	}
 	if err := l.fetchDue(ctx); err != nil {
 		return 0, err
 	}
-	return l.untilNext(lasts), nil
+	return l.untilNext(wait), nil
 }
 
 // send starts the next attempt; it owns a slot. It checks the queue, endpoint and lease again, because the lane may
@@ -251,7 +251,7 @@ func (l *Lane) finish(f flight) {
 	if f.attempt.Verdict.Finished {
 		return
 	}
-	if at := time.Now().Add(f.attempt.Verdict.Wait + time.Millisecond); l.look.IsZero() || at.Before(l.look) {
-		l.look = at
+	if at := time.Now().Add(f.attempt.Verdict.Wait + time.Millisecond); l.nextFetch.IsZero() || at.Before(l.nextFetch) {
+		l.nextFetch = at
 	}
 }

@@ -118,23 +118,23 @@ func TestPlanReportsErrors(t *testing.T) {
 				_, err := l.plan(t.Context())
 				f.check(err)
 				c.change(l)
-				l.look = time.Now()
+				l.nextFetch = time.Now()
 			}
 			var logged bytes.Buffer
 			l.shared.Log = slog.New(slog.NewTextHandler(&logged, nil))
 			f.exec("ALTER TABLE " + c.table + " RENAME TO elsewhere")
-			if wait, err := l.turn(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) ||
+			if wait, err := l.planOrRetry(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) ||
 				wait != l.shared.Timing.Scan {
 				t.Errorf("for %s: %v", wait, err)
 			}
-			if _, err := l.turn(t.Context()); err == nil || strings.Count(logged.String(), "cannot send to a partner") != 1 {
+			if _, err := l.planOrRetry(t.Context()); err == nil || strings.Count(logged.String(), "cannot send to a partner") != 1 {
 				t.Errorf("%v, and in the log: %s", err, logged.String())
 			}
 			if l.canSend() {
 				t.Error("a POST could start")
 			}
 			f.exec("ALTER TABLE elsewhere RENAME TO " + c.table)
-			_, err := l.turn(t.Context())
+			_, err := l.planOrRetry(t.Context())
 			f.check(err)
 			if n := f.number(
 				"SELECT count(*) FROM delivery WHERE state = $1", c.state,
@@ -152,15 +152,15 @@ func TestOverWhenNothingIsPending(t *testing.T) {
 		"":                           func(*Lane) {},
 		"a delivery is due":          func(l *Lane) { l.queue = make([]db.DueDeliveriesRow, 1) },
 		"a POST is in flight":        func(l *Lane) { l.inFlight[uuid.New()] = struct{}{} },
-		"a delivery will be due":     func(l *Lane) { l.look = time.Now().Add(time.Hour) },
+		"a delivery will be due":     func(l *Lane) { l.nextFetch = time.Now().Add(time.Hour) },
 		"the breaker is not written": func(l *Lane) { l.unsaved = opened },
 		"deliveries are parked":      func(l *Lane) { l.aside = true },
 	} {
 		f := &fixture{T: t}
 		l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.resolvingAt(enginetest.NameServer(t))}, 7)
-		l.look, l.busy = time.Time{}, time.Now().Add(-l.shared.Timing.Idle)
+		l.nextFetch, l.busy = time.Time{}, time.Now().Add(-l.shared.Timing.Idle)
 		change(l)
-		if over := l.over(); over != (what == "") {
+		if over := l.idleLongEnough(); over != (what == "") {
 			t.Errorf("%q: over: %v", what, over)
 		}
 		if what != "" && time.Since(l.busy) >= l.shared.Timing.Idle {
@@ -196,7 +196,7 @@ func TestHowLongASituationLasts(t *testing.T) {
 		l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.resolvingAt(enginetest.NameServer(t))}, 7)
 		l.breaker = newBreaker(l.shared.Timing, 1)
 		c.change(l.breaker)
-		if open, lasts := l.permits() > 0, l.lasts(); open != c.open || !c.lasts(lasts) {
+		if open, lasts := l.permits() > 0, l.maxWait(); open != c.open || !c.lasts(lasts) {
 			t.Errorf("%s: open: %v, for %s", c.what, open, lasts)
 		}
 	}

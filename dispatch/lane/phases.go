@@ -86,9 +86,9 @@ func (s *stopwatch) watch(ctx context.Context) context.Context {
 	})
 }
 
-// diedIdle reports whether a request that failed used the connection of an earlier one and
+// closedWhileIdle reports whether a request that failed used the connection of an earlier one and
 // got no byte of a response: the receiver may have closed the idle connection before.
-func (s *stopwatch) diedIdle() bool {
+func (s *stopwatch) closedWhileIdle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reused && s.phases.FirstByte < 0

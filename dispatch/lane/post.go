@@ -64,9 +64,9 @@ type Result struct {
 
 func (r Result) accepted() bool { return r.Outcome == outcomeAccepted }
 
-// down reports whether the receiver is dead or overwhelmed, which opens the breaker,
+// opensBreaker reports whether the receiver is dead or overwhelmed, which opens the breaker,
 // rather than alive and rejecting.
-func (r Result) down() bool {
+func (r Result) opensBreaker() bool {
 	switch r.Outcome {
 	case outcomeAccepted, outcomeRedirect, outcomeRefused:
 		return false
@@ -183,7 +183,7 @@ func (p *poster) exchange(
 	if err != nil {
 		// The other idle connections lead to the same receiver, which may have closed them too.
 		p.transport.CloseIdleConnections()
-		if watch.diedIdle() && ctx.Err() == nil {
+		if watch.closedWhileIdle() && ctx.Err() == nil {
 			response, err = p.send(ctx, p.unshared, e, d, timestamp)
 		}
 	}

@@ -76,7 +76,7 @@ func TestStatusThatIsNone(t *testing.T) {
 	for _, status := range []string{"000", "099"} {
 		r := f.receiver(func(w http.ResponseWriter,
 			_ *http.Request) {
-			hangUp(f, w, "HTTP/1.1 "+status+" Fine\r\n\r\n", false)
+			closeConn(f, w, "HTTP/1.1 "+status+" Fine\r\n\r\n", false)
 		})
 		got := f.posterTo(enginetest.NameServer(t)).post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, newEvent())
 		if want := `malformed HTTP status code "` + status + ` Fine"`; got.Outcome != outcomeNetwork || got.Status != 0 ||

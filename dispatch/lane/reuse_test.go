@@ -54,8 +54,8 @@ func (k *keeper) got() []string {
 	return slices.Clone(k.ids)
 }
 
-// hangUp writes some text and ends the connection, with RST if hard and otherwise with FIN.
-func hangUp(f *fixture, w http.ResponseWriter, text string, hard bool) {
+// closeConn writes some text and ends the connection, with RST if hard and otherwise with FIN.
+func closeConn(f *fixture, w http.ResponseWriter, text string, hard bool) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	f.check(err)
 	_, err = conn.Write([]byte(text))
@@ -88,11 +88,11 @@ func TestConnectionThatTheReceiverClosed(t *testing.T) {
 		outcome  string
 		requests int // for the second event
 	}{
-		"closed":                  {func(w http.ResponseWriter) { hangUp(f, w, "", false) }, outcomeAccepted, 2},
-		"reset":                   {func(w http.ResponseWriter) { hangUp(f, w, "", true) }, outcomeAccepted, 2},
-		"cut within the response": {func(w http.ResponseWriter) { hangUp(f, w, "HTTP/1.1 20", false) }, outcomeNetwork, 1},
+		"closed":                  {func(w http.ResponseWriter) { closeConn(f, w, "", false) }, outcomeAccepted, 2},
+		"reset":                   {func(w http.ResponseWriter) { closeConn(f, w, "", true) }, outcomeAccepted, 2},
+		"cut within the response": {func(w http.ResponseWriter) { closeConn(f, w, "HTTP/1.1 20", false) }, outcomeNetwork, 1},
 		"an early response": {func(w http.ResponseWriter) {
-			hangUp(f, w, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", false)
+			closeConn(f, w, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", false)
 		}, outcomeAccepted, 1},
 	} {
 		k := f.keeper(c.second)
@@ -153,7 +153,7 @@ func TestConnectionThatWasNeverUsed(t *testing.T) {
 			close(begun)
 			<-release
 		case dies:
-			hangUp(f, w, "", false)
+			closeConn(f, w, "", false)
 		case known:
 			w.Header().Set("Connection", "close") // so that no other connection stays idle
 		}
@@ -204,7 +204,7 @@ func TestRequestIsRepeatedOnce(t *testing.T) {
 		r.Header.Del("Connection")
 		arrived = append(arrived, fmt.Sprintf("%s %v", body, r.Header))
 		if requests++; requests > 1 {
-			hangUp(f, w, "", false)
+			closeConn(f, w, "", false)
 		}
 	})
 	p := f.posterTo(enginetest.NameServer(t))
@@ -227,7 +227,7 @@ func TestRequestIsRepeatedOnce(t *testing.T) {
 // The guard checks the new connection too: a name that now resolves to an internal address gets nothing.
 func TestNewConnectionIsCheckedToo(t *testing.T) {
 	f := newFixture(t)
-	k := f.keeper(func(w http.ResponseWriter) { hangUp(f, w, "", false) })
+	k := f.keeper(func(w http.ResponseWriter) { closeConn(f, w, "", false) })
 	names := enginetest.NameServer(t)
 	names.Say("127.0.0.1")
 	p := f.posterTo(names)
