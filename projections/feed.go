@@ -21,7 +21,7 @@ type feed struct {
 	decoder *decode.Decoder
 	after   uint64 // records up to this seq are skipped
 	limit   int
-	gave    func(offset int64) // called after each poll that returned records, with the last offset
+	onRead  func(offset int64) // called after each poll that returned records, with the last offset
 	units   chan chunk
 }
 
@@ -34,7 +34,7 @@ type chunk struct {
 
 func newFeed(reader *chainlog.Reader, decoder *decode.Decoder, after uint64, maxRows int,
 	gave func(offset int64)) *feed {
-	return &feed{reader: reader, decoder: decoder, after: after, limit: max(1, maxRows/4), gave: gave,
+	return &feed{reader: reader, decoder: decoder, after: after, limit: max(1, maxRows/4), onRead: gave,
 		units: make(chan chunk, 2)}
 }
 
@@ -47,7 +47,7 @@ func (f *feed) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		f.gave(raw[len(raw)-1].Offset)
+		f.onRead(raw[len(raw)-1].Offset)
 		raw = slices.DeleteFunc(raw, func(r chainlog.Raw) bool { return r.Seq <= f.after })
 		if len(raw) == 0 {
 			continue
@@ -57,7 +57,7 @@ func (f *feed) run(ctx context.Context) error {
 			return err
 		}
 		cut := lastBoundary(read)
-		parents = carried(parents, raw[:cmp.Or(cut, len(raw))])
+		parents = appendParents(parents, raw[:cmp.Or(cut, len(raw))])
 		if cut == 0 {
 			pending = append(pending, read)
 			continue
@@ -67,15 +67,15 @@ func (f *feed) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		pending, parents = nil, carried(nil, raw[cut:])
+		pending, parents = nil, appendParents(nil, raw[cut:])
 		if cut < len(read) {
 			pending = decode.Batch{read[cut:]}
 		}
 	}
 }
 
-// carried adds the trace contexts of records to parents.
-func carried(parents []string, records []chainlog.Raw) []string {
+// appendParents adds the trace contexts of records to parents.
+func appendParents(parents []string, records []chainlog.Raw) []string {
 	if !telemetry.Enabled() {
 		return nil
 	}
@@ -96,17 +96,17 @@ func lastBoundary(facts []decode.Fact) int {
 }
 
 const (
-	// surely is how long a batch that is not full waits for records that the log already has.
-	surely = time.Second
+	// partialBatchWait is how long a batch that is not full waits for records that the log already has.
+	partialBatchWait = time.Second
 	// A batch of at least this many records is not a block at the head: more records follow immediately, and fewer
 	// and larger inserts cost the engine less.
 	bulk       = 1000
 	bulkLinger = 200 * time.Millisecond
 )
 
-// next waits for units and returns at least one, and about maxRows records at most, with their trace contexts. A batch
-// that is not full lingers for more at the end of the log, longer if it is bulk, and waits up to surely if the log
-// already has more.
+// next waits for units and returns at least one, and about maxRows records at most, with their trace contexts. A
+// batch that is not full lingers for more at the end of the log, longer if it is bulk, and waits up to
+// partialBatchWait if the log already has more.
 func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (decode.Batch, []string, error) {
 	var batch decode.Batch
 	var parents []string
@@ -128,7 +128,7 @@ func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (dec
 			}
 			switch {
 			case more.more:
-				wait, lingers = time.After(surely), -1
+				wait, lingers = time.After(partialBatchWait), -1
 			case patience > lingers:
 				wait, lingers = time.After(patience), patience
 			}

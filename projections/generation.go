@@ -41,8 +41,8 @@ func (p *Projections) origin(ctx context.Context) (*event.Origin, error) {
 	}
 }
 
-// fits rejects a generation that belongs to another log or another schema.
-func (p *Projections) fits(g generation, origin *event.Origin) error {
+// checkOrigin rejects a generation that belongs to another log or another schema.
+func (p *Projections) checkOrigin(g generation, origin *event.Origin) error {
 	if !bytes.Equal(g.LogID, origin.GetLogId()) {
 		return &permanentError{fmt.Errorf("generation %d was made from log %x, and %s is log %x: if the new log is the "+
 			"true one, run `navlog projection rebuild`", g.ID, g.LogID, chainlog.LogTopic(p.chainID), origin.GetLogId())}
@@ -70,12 +70,12 @@ type list struct {
 	refusal error
 }
 
-// listedWithin is the time limit for a list that PostgreSQL has: a server that hangs would never return it.
-const listedWithin = 10 * time.Second
+// listTimeout is the time limit for a list that PostgreSQL has: a server that hangs would never return it.
+const listTimeout = 10 * time.Second
 
 // listed returns the list of generations, by id.
 func (s *stores) listed(ctx context.Context) ([]generation, error) {
-	ctx, cancel := context.WithTimeout(ctx, listedWithin)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	all, err := db.New(s.pool).ListGenerations(ctx)
 	if err != nil {

@@ -39,13 +39,13 @@ func TestHolesAreMarked(t *testing.T) {
 		follows(t, p, id, s.Seq())
 	}
 	rebuilt(2, false)
-	w.loseAPart(t, s, 1)
+	w.losePart(t, s, 1)
 	wantError(t, o.Switch(t.Context(), 1), "generation 1 cannot be live", "must have", "rows were lost or doubled",
 		"generation 1 is marked bad", "`navlog projection rebuild`")
 	wantStates(t, o, "1 bad, 2 live")
 	wantError(t, o.Switch(t.Context(), 1), "generation 1 is bad and cannot be live")
 
-	w.loseAPart(t, s, 2)
+	w.losePart(t, s, 2)
 	report, err := verify.Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, verify.Options{})
 	must(t, err)
 	wantError(t, report.Err(), "no row lost or doubled", "generation 2 is marked bad", "`navlog projection rebuild`")
@@ -53,15 +53,15 @@ func TestHolesAreMarked(t *testing.T) {
 	rebuilt(3, true)
 	wantStates(t, o, "1 bad, 2 bad, 3 live")
 
-	w.loseAPart(t, s, 3)
+	w.losePart(t, s, 3)
 	rebuilt(4, true, "the live generation 3 is broken", "generation 3 is marked bad", "comparing with the log itself")
 	wantStates(t, o, "1 bad, 2 bad, 3 bad, 4 live")
 	w.verify(t, s.Seq())
 }
 
-// loseAPart drops a part that contains a whole block from a generation's events, bypassing the projector.
+// losePart drops a part that contains a whole block from a generation's events, bypassing the projector.
 // It is not the newest part.
-func (w *world) loseAPart(t *testing.T, s *script, id int32) {
+func (w *world) losePart(t *testing.T, s *script, id int32) {
 	t.Helper()
 	table := w.ch.Database(id) + ".events"
 	must(t, w.conn.Exec(t.Context(), "SYSTEM STOP MERGES "+table))

@@ -39,12 +39,12 @@ type keeper struct {
 	metrics  *metrics
 	log      *slog.Logger
 	board    board
-	// suspect means that the engine's disk was full, or that it could not read a part: before anything is written,
+	// partsSuspect means that the engine's disk was full, or that it could not read a part: before anything is written,
 	// the keeper searches for broken parts. searched is the time of the last search.
-	suspect  bool
-	searched time.Time
-	broken   map[string][]part // by table, from a repair that has not ended
-	wrote    chan struct{}     // holds one signal: there is something to announce
+	partsSuspect bool
+	searched     time.Time
+	broken       map[string][]part // by table, from a repair that has not ended
+	wrote        chan struct{}     // holds one signal: there is something to announce
 	// restored means that a vault that the generation omits is configured again. It is set before the board shows that
 	// the records were written or the lists were built.
 	restored atomic.Bool
@@ -58,11 +58,11 @@ func (p *Projections) keep(ctx context.Context, g generation) (*keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	reg := labelled(p.reg, g.ID)
+	reg := withGenerationLabel(p.reg, g.ID)
 	k := &keeper{Projections: p, generation: g, database: p.clickhouse.Database(g.ID), conn: conn, reg: reg,
 		metrics: newMetrics(reg), log: p.log.With("generation", g.ID), wrote: make(chan struct{}, 1),
 		done: make(chan struct{})}
-	k.board.begin(g.ID)
+	k.board.reset(g.ID)
 	ctx, k.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(k.done)
@@ -119,7 +119,7 @@ func (k *keeper) run(ctx context.Context) {
 				wait = 0
 			}
 			wait = min(max(2*wait, 100*time.Millisecond), 5*time.Second)
-			k.suspect = k.suspect || corrupted(err) || diskFull(err)
+			k.partsSuspect = k.partsSuspect || corrupted(err) || diskFull(err)
 			err = explained(err)
 			k.board.set(Retrying, err)
 			k.log.Warn("projection failed, retrying", "error", err)
@@ -127,7 +127,7 @@ func (k *keeper) run(ctx context.Context) {
 		if write.Pause(ctx, wait) != nil {
 			return
 		}
-		_, _, _ = k.kafka.Reach(ctx, reachWithin) // other brokers may respond now; the next term has the error
+		_, _, _ = k.kafka.Reach(ctx, reachTimeout) // other brokers may respond now; the next term has the error
 	}
 }
 
@@ -137,7 +137,7 @@ func (k *keeper) term(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := k.fits(k.generation, origin); err != nil {
+	if err := k.checkOrigin(k.generation, origin); err != nil {
 		return err
 	}
 	lease, err := k.leases.Acquire(ctx, int64(k.ID), func() {
@@ -218,7 +218,7 @@ func (k *keeper) follow(ctx context.Context) error {
 		if last, err = locate(ctx, k.chainID, seq, vaults, k.kafka.Options()); err != nil {
 			return err
 		}
-		if err := endsWith(ctx, conn, k.database, seq, &last); err != nil {
+		if err := checkLastRecord(ctx, conn, k.database, seq, &last); err != nil {
 			return err
 		}
 	}
@@ -241,7 +241,7 @@ func (k *keeper) follow(ctx context.Context) error {
 	k.board.open(after, begins, w.Built())
 	k.warn(w)
 	k.log.Info("writing", "database", k.database, "after", after, "built", w.Built())
-	f := newFeed(reader, decode.NewDecoder(k.chainID, vaults), after, k.config.MaxRows, k.board.gave)
+	f := newFeed(reader, decode.NewDecoder(k.chainID, vaults), after, k.config.MaxRows, k.board.noteRead)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.run(ctx) })
 	group.Go(func() error { return k.write(ctx, w, f) })
@@ -254,9 +254,9 @@ func (k *keeper) follow(ctx context.Context) error {
 //go:embed sql/record.sql
 var sqlRecord string
 
-// endsWith proves that the log's record at a seq is the one from which events was written. A log that was restored
-// from an older copy has the same id, and continues with other records under the same seqs.
-func endsWith(ctx context.Context, conn driver.Conn, database string, seq uint64, last *decode.Fact) error {
+// checkLastRecord proves that the log's record at a seq is the one from which events was written. A log that was
+// restored from an older copy has the same id, and continues with other records under the same seqs.
+func checkLastRecord(ctx context.Context, conn driver.Conn, database string, seq uint64, last *decode.Fact) error {
 	if seq == 0 {
 		return nil
 	}
@@ -333,7 +333,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 			if err != nil {
 				return err
 			}
-			k.board.wrote(b.facts)
+			k.board.noteWritten(b.facts)
 			k.warn(w)
 		case <-ctx.Done():
 			return ctx.Err()
@@ -402,7 +402,7 @@ func (k *keeper) build(ctx context.Context, w *write.Writer, known *seenCursor) 
 	if w.Position() < known.cursor.GetSeq() {
 		return nil
 	}
-	if !covered(known.cursor) {
+	if !coversAllVaults(known.cursor) {
 		if time.Since(known.read) < k.every {
 			return nil
 		}
@@ -411,7 +411,7 @@ func (k *keeper) build(ctx context.Context, w *write.Writer, known *seenCursor) 
 			return err
 		}
 		known.cursor, known.read = cursor, time.Now()
-		if !covered(cursor) || w.Position() < cursor.GetSeq() {
+		if !coversAllVaults(cursor) || w.Position() < cursor.GetSeq() {
 			return nil
 		}
 	}
@@ -439,9 +439,9 @@ func (k *keeper) build(ctx context.Context, w *write.Writer, known *seenCursor) 
 	return nil
 }
 
-// covered reports whether the log is complete for every vault at a cursor: up to the head, which must be past the
-// history.
-func covered(cursor *event.Cursor) bool {
+// coversAllVaults reports whether the log is complete for every vault at a cursor: up to the head, which must be
+// past the history.
+func coversAllVaults(cursor *event.Cursor) bool {
 	if cursor == nil || cursor.GetHead() == nil || cursor.GetHead().GetNumber() < cursor.GetFinalBlock() {
 		return false
 	}

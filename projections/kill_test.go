@@ -242,8 +242,8 @@ func TestRestoredLogThatWentOn(t *testing.T) {
 	}
 }
 
-// TestRebuildOnAnOlderCopy: the log was restored from an older copy, and ends before the live generation. A rebuild does
-// not wait until the log is as long again: it compares with the log, and makes the new generation live.
+// TestRebuildOnAnOlderCopy: the log was restored from an older copy, and ends before the live generation. A rebuild
+// does not wait until the log is as long again: it compares with the log, and makes the new generation live.
 func TestRebuildOnAnOlderCopy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -302,7 +302,7 @@ func TestEndsWith(t *testing.T) {
 	s.Retract(1)
 	w := g.writer(t)
 	ends := func(f *decode.Fact) error {
-		return endsWith(t.Context(), g.conn, g.database, w.Position(), f)
+		return checkLastRecord(t.Context(), g.conn, g.database, w.Position(), f)
 	}
 	var last decode.Fact
 	contents := map[readmodel.RecordKind]int{}
@@ -324,7 +324,7 @@ func TestEndsWith(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := endsWith(ended, g.conn, g.database, w.Position(), &last); err == nil || permanent(err) {
+	if err := checkLastRecord(ended, g.conn, g.database, w.Position(), &last); err == nil || permanent(err) {
 		t.Errorf("a row that cannot be read: %v", err)
 	}
 	for what, change := range map[string]func(other *decode.Fact){

@@ -148,7 +148,7 @@ func TestCovered(t *testing.T) {
 		t.Helper()
 		cursor, err := chainlog.ReadCursor(t.Context(), chainID, w.kafka.Options()...)
 		must(t, err)
-		got := covered(cursor) && cursor.GetSeq() <= writer.Position()
+		got := coversAllVaults(cursor) && cursor.GetSeq() <= writer.Position()
 		if got {
 			got, err = hasVaults(t.Context(), writer, cursor)
 		}
@@ -210,7 +210,7 @@ func TestCursorIsReadRarely(t *testing.T) {
 	writer := g.writer(t)
 	var known seenCursor
 	must(t, k.build(t.Context(), writer, &known))
-	if known.cursor.GetSeq() != s.Seq() || covered(known.cursor) {
+	if known.cursor.GetSeq() != s.Seq() || coversAllVaults(known.cursor) {
 		t.Fatalf("the cursor is %v", known.cursor)
 	}
 	corrupt := encoded(t, cursorOf(s.Records))

@@ -28,14 +28,14 @@ var sqlScattered string
 // The generation does not depend on merges: a failed one is retried.
 func (k *keeper) merge(ctx context.Context, conn driver.Conn) error {
 	for {
-		if err := write.Pause(ctx, k.mergeEvery); err != nil {
+		if err := write.Pause(ctx, k.mergeInterval); err != nil {
 			return err
 		}
 		if k.board.get().State != Following {
 			continue
 		}
 		began := time.Now()
-		merged, err := mergeScattered(ctx, conn, k.database, k.mergeLeast)
+		merged, err := mergeScattered(ctx, conn, k.database, k.mergeMinRows)
 		if len(merged) > 0 {
 			k.log.Info("tables merged", "tables", merged, "took", time.Since(began).Round(time.Millisecond))
 		}

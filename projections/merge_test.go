@@ -33,8 +33,8 @@ func partsOf(t *testing.T, conn driver.Conn, database, table string) (parts []ui
 	return parts
 }
 
-// inPieces reports whether every part has less than three quarters of a table.
-func inPieces(parts []uint64) bool {
+// isScattered reports whether every part has less than three quarters of a table.
+func isScattered(parts []uint64) bool {
 	total := uint64(0)
 	for _, n := range parts {
 		total += n
@@ -42,8 +42,8 @@ func inPieces(parts []uint64) bool {
 	return len(parts) > 1 && 4*slices.Max(parts) < 3*total
 }
 
-// unmerged prevents the engine from merging tables by itself.
-func unmerged(t *testing.T, conn driver.Conn, database string, tables ...string) {
+// stopMerges prevents the engine from merging tables by itself.
+func stopMerges(t *testing.T, conn driver.Conn, database string, tables ...string) {
 	t.Helper()
 	for _, table := range tables {
 		must(t, conn.Exec(t.Context(),
@@ -75,7 +75,7 @@ func TestMergeScattered(t *testing.T) {
 		rest = rest[1:]
 		if w.Position() > 0 && !w.Built() && len(rest) < len(units(s.Records))-4 {
 			must(t, w.Build(t.Context(), g.session(t)))
-			unmerged(t, conn, database, write.Tables...)
+			stopMerges(t, conn, database, write.Tables...)
 		}
 	}
 	merge(t, conn, database, "events")
@@ -84,7 +84,7 @@ func TestMergeScattered(t *testing.T) {
 	before := map[string][]uint64{}
 	for _, table := range write.Tables {
 		before[table] = partsOf(t, conn, database, table)
-		if total := number(t, conn, "SELECT count() FROM "+database+"."+table); total >= least && inPieces(before[table]) {
+		if total := number(t, conn, "SELECT count() FROM "+database+"."+table); total >= least && isScattered(before[table]) {
 			want = append(want, table)
 		}
 	}
@@ -133,7 +133,7 @@ func TestMergeOfNothing(t *testing.T) {
 	// Parts from before and after a mutation that never ends cannot be merged.
 	must(t, g.conn.Exec(t.Context(), "ALTER TABLE events UPDATE assets = throwIf(1) WHERE 1 SETTINGS mutations_sync = 0"))
 	must(t, g.conn.Exec(t.Context(), "INSERT INTO events (seq) SELECT number + 101 FROM numbers(100)"))
-	unmerged(t, g.conn, g.database, "lists") // the larger table
+	stopMerges(t, g.conn, g.database, "lists") // the larger table
 	for i := range 2 {
 		must(t, g.conn.Exec(t.Context(),
 			fmt.Sprintf("INSERT INTO lists (sign, key) SELECT 1, number + %d FROM numbers(150)", 1+150*i)))
@@ -162,16 +162,16 @@ func TestKeeperMerges(t *testing.T) {
 	s := busyHistory(rand.New(rand.NewPCG(8, 9)), 30)
 	parts := units(s.Records)
 	p, _ := w.projector(t)
-	p.mergeEvery, p.mergeLeast = 20*time.Millisecond, 1
+	p.mergeInterval, p.mergeMinRows = 20*time.Millisecond, 1
 	p.config.MaxRows = 20
 	start(t, p)
 	half := slices.Concat(parts[:len(parts)/2]...)
 	w.append(t, half)
 	reaches(t, p, uint64(len(half)))
-	unmerged(t, w.conn, w.ch.Database(1), write.Tables...)
+	stopMerges(t, w.conn, w.ch.Database(1), write.Tables...)
 	merged := func() error {
 		for _, table := range write.Tables {
-			if parts := partsOf(t, w.conn, w.ch.Database(1), table); inPieces(parts) {
+			if parts := partsOf(t, w.conn, w.ch.Database(1), table); isScattered(parts) {
 				return fmt.Errorf("%s has the parts %v", table, parts)
 			}
 		}

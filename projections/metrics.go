@@ -83,9 +83,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 // ListMetrics registers the metrics of a generation with reg, for a list of all metrics: New registers none, because
 // the generations that a projector writes are known only once it runs.
-func ListMetrics(reg prometheus.Registerer) { newMetrics(labelled(reg, 0)) }
+func ListMetrics(reg prometheus.Registerer) { newMetrics(withGenerationLabel(reg, 0)) }
 
-func labelled(reg prometheus.Registerer, generation int32) prometheus.Registerer {
+func withGenerationLabel(reg prometheus.Registerer, generation int32) prometheus.Registerer {
 	return prometheus.WrapRegistererWith(prometheus.Labels{"generation": fmt.Sprint(generation)}, reg)
 }
 

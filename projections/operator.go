@@ -50,10 +50,10 @@ func (o *Operator) Reach(ctx context.Context) error { return readmodel.Reach(ctx
 // Close ends its connections to ClickHouse.
 func (o *Operator) Close() error { return o.conn.Close() }
 
-// prove audits a generation and, if it lost or duplicated a row, marks it bad, even if it is in use: no response is
+// audit audits a generation and, if it lost or duplicated a row, marks it bad, even if it is in use: no response is
 // better than a wrong one. The projector audits it on opening and then every hour while it writes. When the audit
 // fails and the mark is made, the error wraps a *verify.BrokenError with what to do.
-func (o *Operator) prove(ctx context.Context, id int32, database string) error {
+func (o *Operator) audit(ctx context.Context, id int32, database string) error {
 	conn, err := o.clickhouse.OpenPatient(database)
 	if err != nil {
 		return err
@@ -106,12 +106,12 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 		if out[i].Seq, err = o.seq(ctx, out[i].Database); err != nil {
 			return nil, err
 		}
-		if err := o.noteUndropped(ctx, &out[i]); err != nil {
+		if err := o.noteDatabaseLeft(ctx, &out[i]); err != nil {
 			return nil, err
 		}
 	}
 	noteUnwritten(out)
-	noteLeft(out)
+	noteStaysBuilding(out)
 	return out, nil
 }
 
@@ -123,7 +123,7 @@ func noteUnwritten(all []Generation) {
 		case g.reported.State == Retrying:
 			g.Note = "it is not written, retrying: " + g.reported.Reason + "; it continues when this ends"
 		case g.unwritten():
-			g.Note = whyUnwritten(g.reported)
+			g.Note = unwrittenReason(g.reported)
 			if g.State != registry.Live {
 				g.Note += fmt.Sprintf(": drop it with `navlog projection drop %d`", g.ID)
 			}
@@ -131,15 +131,15 @@ func noteUnwritten(all []Generation) {
 	}
 }
 
-// whyUnwritten returns why a generation in state bad stays where it is.
-func whyUnwritten(s *Status) string {
+// unwrittenReason returns why a generation in state bad stays where it is.
+func unwrittenReason(s *Status) string {
 	return "it is not written any more, because " + s.Reason
 }
 
-// noteLeft adds a note to each generation that will stay in state building: project makes it live only if no other
-// one is live or the live one is outdated, and otherwise a rebuild must do it. Such a generation remains after an
-// interrupted rebuild, or after a restore of PostgreSQL to a time at which it was being built.
-func noteLeft(all []Generation) {
+// noteStaysBuilding adds a note to each generation that will stay in state building: project makes it live only if
+// no other one is live or the live one is outdated, and otherwise a rebuild must do it. Such a generation remains
+// after an interrupted rebuild, or after a restore of PostgreSQL to a time at which it was being built.
+func noteStaysBuilding(all []Generation) {
 	i := slices.IndexFunc(all, func(g Generation) bool { return g.State == registry.Live })
 	if i < 0 || all[i].Outdated {
 		return
@@ -149,7 +149,7 @@ func noteLeft(all []Generation) {
 		g := &all[i]
 		switch {
 		case g.State != registry.Building || g.Note != "":
-		case !alike(g, &live):
+		case !sameLogAndSchema(g, &live):
 			g.Note = fmt.Sprintf("left building, from another log or of another schema than the live one: drop it with "+
 				"`navlog projection drop %d`", g.ID)
 		case g.Seq != nil && live.Seq != nil && *g.Seq >= *live.Seq:
@@ -159,9 +159,9 @@ func noteLeft(all []Generation) {
 	}
 }
 
-// noteUndropped adds a note to a dropped generation whose database has tables. The list shows a drop before the
+// noteDatabaseLeft adds a note to a dropped generation whose database has tables. The list shows a drop before the
 // database is dropped, so the program may have ended between the two.
-func (o *Operator) noteUndropped(ctx context.Context, g *Generation) error {
+func (o *Operator) noteDatabaseLeft(ctx context.Context, g *Generation) error {
 	if g.State != registry.Dropped {
 		return nil
 	}
@@ -231,20 +231,20 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 		return fmt.Errorf("generation %d was made from log %s and the live generation %d from log %s: an older log cannot "+
 			"be served again", id, g.LogID, live.ID, live.LogID)
 	}
-	if err := o.prove(ctx, id, g.Database); err != nil {
+	if err := o.audit(ctx, id, g.Database); err != nil {
 		return fmt.Errorf("generation %d cannot be live: %w", id, err)
 	}
 	if live != nil {
-		if err := o.follows(ctx, g, live); err != nil {
+		if err := o.waitUntilCaughtUp(ctx, g, live); err != nil {
 			return err
 		}
 	}
 	return promote(ctx, o.pool, id, registry.Standby, idOf(live))
 }
 
-// follows waits until a generation has reached the current position of the live one. A generation that is not written
-// any more never will.
-func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
+// waitUntilCaughtUp waits until a generation has reached the current position of the live one. A generation that is
+// not written any more never will.
+func (o *Operator) waitUntilCaughtUp(ctx context.Context, g, live *Generation) error {
 	seq, err := o.seq(ctx, live.Database)
 	if err != nil || seq == nil {
 		return err
@@ -260,7 +260,7 @@ func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
 		}
 		if s := reported[g.ID]; s != nil && s.State == Bad {
 			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; %s", g.ID, at.Seq, want,
-				whyUnwritten(s))
+				unwrittenReason(s))
 		}
 		o.Progress.Report(fmt.Sprintf("generation %d: what the live one has", g.ID), at.Seq, want)
 		if time.Since(began) > catchUp {
@@ -348,7 +348,7 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 		return fmt.Errorf("generation %d is live and is not dropped: switch to another one first (`navlog projection "+
 			"switch`, `rebuild`)", id)
 	}
-	if err := o.unread(ctx, id); err != nil {
+	if err := o.checkNotServed(ctx, id); err != nil {
 		return err
 	}
 	if g.State != registry.Dropped {
@@ -381,9 +381,9 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 	return nil
 }
 
-// unread rejects a generation from which an instance of `navlog serve` has served within the last 30 s, or that
+// checkNotServed rejects a generation from which an instance of `navlog serve` has served within the last 30 s, or that
 // requests from before a switch may still be reading: the instance reports for how long.
-func (o *Operator) unread(ctx context.Context, id int32) error {
+func (o *Operator) checkNotServed(ctx context.Context, id int32) error {
 	all, err := db.New(o.pool).ListStatus(ctx)
 	if err != nil {
 		return fmt.Errorf("read the status of the programs: %w", err)

@@ -41,20 +41,20 @@ type stores struct {
 // ones and those being built.
 type Projections struct {
 	stores
-	config      Config
-	leases      *registry.Leases
-	reg         prometheus.Registerer
-	log         *slog.Logger
-	every       time.Duration // between checks of the end of the log, and of ingest's coverage
-	hanging     time.Duration // how long a transaction of the log may be open
-	audit       time.Duration // between audits of a generation that is being written
-	repairs     time.Duration // between searches for broken parts
-	reopen      time.Duration // until a generation with a permanent fault is opened again, for the first time
-	mergeEvery  time.Duration // between searches for tables that are worth merging
-	mergeLeast  uint64        // rows of such a table
-	open        func(database string) (driver.Conn, error)
-	openPatient func(database string) (driver.Conn, error)
-	roster      roster
+	config        Config
+	leases        *registry.Leases
+	reg           prometheus.Registerer
+	log           *slog.Logger
+	every         time.Duration // between checks of the end of the log, and of ingest's coverage
+	hanging       time.Duration // how long a transaction of the log may be open
+	audit         time.Duration // between audits of a generation that is being written
+	repairs       time.Duration // between searches for broken parts
+	reopen        time.Duration // until a generation with a permanent fault is opened again, for the first time
+	mergeInterval time.Duration // between searches for tables that are worth merging
+	mergeMinRows  uint64        // rows of such a table
+	open          func(database string) (driver.Conn, error)
+	openPatient   func(database string) (driver.Conn, error)
+	roster        roster
 }
 
 // New returns a projector. It does nothing before Run.
@@ -62,9 +62,9 @@ func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config,
 	reg prometheus.Registerer, log *slog.Logger) *Projections {
 	p := &Projections{stores: stores{chainID: chainID, kafka: kafka.Tracked(), clickhouse: ch, pool: pool}, config: cfg,
 		leases: newLeases(pool), reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour,
-		repairs: repairEvery, reopen: 10 * time.Second, mergeEvery: time.Minute, mergeLeast: 100_000,
+		repairs: repairEvery, reopen: 10 * time.Second, mergeInterval: time.Minute, mergeMinRows: 100_000,
 		open: ch.Open, openPatient: ch.OpenPatient}
-	p.roster.none.set(Starting, nil)
+	p.roster.idleBoard.set(Starting, nil)
 	return p
 }
 
@@ -94,14 +94,14 @@ func (p *Projections) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// reachWithin is the time limit for the first response of Kafka.
-const reachWithin = 10 * time.Second
+// reachTimeout is the time limit for the first response of Kafka.
+const reachTimeout = 10 * time.Second
 
 // reach checks that the engines respond and meet navlog's requirements.
 func (p *Projections) reach(ctx context.Context) error {
 	if err := readmodel.CheckServer(ctx, p.conn); err != nil {
 		return err
 	}
-	_, _, err := p.kafka.Reach(ctx, reachWithin)
+	_, _, err := p.kafka.Reach(ctx, reachTimeout)
 	return err
 }

@@ -66,20 +66,20 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 		options.Notice(fmt.Sprintf("generation %d is created; a `navlog project` builds it from the log, and if this command "+
 			"fails, run it again: it continues", id))
 	}
-	g, live, err := o.built(ctx, id, options)
+	g, live, err := o.waitUntilBuilt(ctx, id, options)
 	if err != nil {
 		return out, err
 	}
-	if err := o.prove(ctx, id, g.Database); err != nil {
+	if err := o.audit(ctx, id, g.Database); err != nil {
 		return out, fmt.Errorf("generation %d cannot be live: %w", id, err)
 	}
 	over := idOf(live)
-	if live, err = o.sound(ctx, g, live, options); err != nil {
+	if live, err = o.comparableLive(ctx, g, live, options); err != nil {
 		return out, err
 	}
 	if live != nil {
 		if err = o.compareWithLive(ctx, g, live, out, options.AcceptDiff); corrupted(err) {
-			live = o.broken(live, err, options) // the audit does not read all columns
+			live = o.noticeBroken(live, err, options) // the audit does not read all columns
 		}
 	}
 	if live == nil {
@@ -100,7 +100,7 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 		return out, move(ctx, db.New(o.pool), id, registry.Building, registry.Standby)
 	}
 	if live != nil {
-		if err := o.follows(ctx, g, live); err != nil {
+		if err := o.waitUntilCaughtUp(ctx, g, live); err != nil {
 			return out, err
 		}
 	}
@@ -109,32 +109,35 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	return out, err
 }
 
-// sound returns the live generation if it can serve for comparison with g; nil if there is none of this log and
-// schema, or if nothing can be equal to it: it lost or duplicated a row, ClickHouse cannot read a part of it, or it is
-// not written any more and has records that the log does not have, because the log was restored from an older copy.
-func (o *Operator) sound(ctx context.Context, g, live *Generation, options RebuildOptions) (*Generation, error) {
-	if live == nil || !alike(g, live) {
+// comparableLive returns the live generation if it can serve for comparison with g; nil if there is none of this log
+// and schema, or if nothing can be equal to it: it lost or duplicated a row, ClickHouse cannot read a part of it, or
+// it is not written any more and has records that the log does not have, because the log was restored from an older
+// copy.
+func (o *Operator) comparableLive(
+	ctx context.Context, g, live *Generation, options RebuildOptions,
+) (*Generation, error) {
+	if live == nil || !sameLogAndSchema(g, live) {
 		return nil, nil
 	}
 	if live.unwritten() && live.Seq != nil && *live.Seq > *g.Seq {
 		options.Notice(fmt.Sprintf("the live generation %d is at seq %d, and the log ends at %d", live.ID, *live.Seq, *g.Seq))
 		return nil, nil
 	}
-	err := o.prove(ctx, live.ID, live.Database)
+	err := o.audit(ctx, live.ID, live.Database)
 	if is[*verify.BrokenError](err) || corrupted(err) {
-		return o.broken(live, err, options), nil
+		return o.noticeBroken(live, err, options), nil
 	}
 	return live, err
 }
 
-// broken reports why the live generation cannot serve for comparison, and returns nil.
-func (o *Operator) broken(live *Generation, err error, options RebuildOptions) *Generation {
+// noticeBroken reports why the live generation cannot serve for comparison, and returns nil.
+func (o *Operator) noticeBroken(live *Generation, err error, options RebuildOptions) *Generation {
 	options.Notice(fmt.Sprintf("the live generation %d is broken: %v", live.ID, err))
 	return nil
 }
 
-// alike reports whether two generations are of the same log and schema.
-func alike(g, other *Generation) bool {
+// sameLogAndSchema reports whether two generations are of the same log and schema.
+func sameLogAndSchema(g, other *Generation) bool {
 	return g.LogID == other.LogID && g.Schema == other.Schema
 }
 
@@ -237,14 +240,16 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 	}
 }
 
-// near is how far behind the live generation, in records, a generation may be to fix the target of its comparison:
-// the live one's position at that moment. A log that is written all the time has no end to wait for.
-const near = 10_000
+// targetDistance is how far behind the live generation, in records, a generation may be to fix the target of its
+// comparison: the live one's position at that moment. A log that is written all the time has no end to wait for.
+const targetDistance = 10_000
 
-// built waits until a projector has brought the generation to the end of the log, or to the position that the live
-// one had when the new one came near, unless the live one is not written any more. It also returns the live
+// waitUntilBuilt waits until a projector has brought the generation to the end of the log, or to the position that
+// the live one had when the new one came near, unless the live one is not written any more. It also returns the live
 // generation, unless that is the new one.
-func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
+func (o *Operator) waitUntilBuilt(
+	ctx context.Context, id int32, options RebuildOptions,
+) (g, live *Generation, err error) {
 	began, noticed, retrying := time.Now(), false, false
 	var target *uint64
 	for {
@@ -275,13 +280,13 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 				"run this again, or drop it with `navlog projection drop %d` before the next rebuild", id, s.Reason, id)
 		case g.Seq != nil:
 			atEnd := s.State == Following
-			if live != nil && live.Seq != nil && alike(g, live) && !live.unwritten() {
-				if target == nil && (atEnd || *g.Seq+near >= *live.Seq) {
+			if live != nil && live.Seq != nil && sameLogAndSchema(g, live) && !live.unwritten() {
+				if target == nil && (atEnd || *g.Seq+targetDistance >= *live.Seq) {
 					target = live.Seq
 				}
 				atEnd = target != nil && *g.Seq >= *target && s.Built
 			}
-			o.Progress.Report(building(id), *g.Seq, endOf(*g.Seq, s.Lag, atEnd))
+			o.Progress.Report(buildingText(id), *g.Seq, endOf(*g.Seq, s.Lag, atEnd))
 			if atEnd {
 				return g, live, nil
 			}
@@ -297,8 +302,8 @@ func interrupted(id int32, err error) error {
 	return fmt.Errorf("generation %d stays, and the next `navlog projection rebuild` continues it: %w", id, err)
 }
 
-// building names the building of a generation in progress messages.
-func building(id int32) string { return fmt.Sprintf("generation %d: building, records", id) }
+// buildingText names the building of a generation in progress messages.
+func buildingText(id int32) string { return fmt.Sprintf("generation %d: building, records", id) }
 
 // endOf estimates the newest seq of the log: the number of remaining offsets is close to the number of remaining
 // records. 0 means unknown.
@@ -315,7 +320,7 @@ func endOf(seq uint64, left int64, atEnd bool) uint64 {
 // reports returns what projectors report about each generation that one of them writes. The report of the one that
 // writes takes precedence: another one may retry, because it does not reach an engine.
 func (o *Operator) reports(ctx context.Context) (map[int32]*Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, listedWithin)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	all, err := db.New(o.pool).ListStatus(ctx)
 	if err != nil {

@@ -137,7 +137,7 @@ func TestRebuild(t *testing.T) {
 	var compared atomic.Int64
 	o.Progress = func(what string, done, of uint64) {
 		switch {
-		case what == building(2) && done == s.Seq() && of == done:
+		case what == buildingText(2) && done == s.Seq() && of == done:
 			ends.Add(1)
 		case strings.HasSuffix(what, ": rows") && done > 0 && of >= done:
 			compared.Add(1)
@@ -221,7 +221,7 @@ func TestRebuildDiffers(t *testing.T) {
 	w, s, p, o := running(t)
 	at := number(t, w.conn, "SELECT min(seq) FROM "+w.ch.Database(1)+".events WHERE effect = 'valuation' AND sign = 1")
 	o.Progress = func(what string, done, of uint64) {
-		if what == building(2) && done == of {
+		if what == buildingText(2) && done == of {
 			must(t, w.conn.Exec(t.Context(),
 				"ALTER TABLE "+w.ch.Database(2)+
 					".events UPDATE assets = 7 WHERE effect = 'valuation' AND sign = 1 SETTINGS mutations_sync = 2"))
@@ -292,8 +292,8 @@ func TestRebuildInterrupted(t *testing.T) {
 	wantStates(t, o, "1 standby, 2 live")
 }
 
-// TestRebuildReportsRetries: while the new generation cannot be written for a reason that may end by itself, the command
-// gives the reason and waits.
+// TestRebuildReportsRetries: while the new generation cannot be written for a reason that may end by itself, the
+// command gives the reason and waits.
 func TestRebuildReportsRetries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -322,9 +322,9 @@ func TestRebuildReportsRetries(t *testing.T) {
 	}
 }
 
-// TestRebuildAfterAFault: the generation of a rebuild has a fault that does not end by itself. The command fails and the
-// list has a note, both with the reason. When the fault is gone, the same projector builds the generation, and the next
-// rebuild continues it.
+// TestRebuildAfterAFault: the generation of a rebuild has a fault that does not end by itself. The command fails and
+// the list has a note, both with the reason. When the fault is gone, the same projector builds the generation, and
+// the next rebuild continues it.
 func TestRebuildAfterAFault(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -365,8 +365,8 @@ func TestRebuildAfterAFault(t *testing.T) {
 	wantStates(t, o, "1 standby, 2 live")
 }
 
-// TestSwitchDuringRebuild: an operator makes another generation live while a rebuild compares. The rebuild does not undo
-// that decision, and the next one compares with that generation.
+// TestSwitchDuringRebuild: an operator makes another generation live while a rebuild compares. The rebuild does not
+// undo that decision, and the next one compares with that generation.
 func TestSwitchDuringRebuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rebuilds three times")
@@ -480,8 +480,9 @@ func TestLogReplacedMeanwhile(t *testing.T) {
 	follows(t, p, 2, s.Seq())
 }
 
-// TestRollbackToOwnSchema: another version has made two generations, and one of them is live. A rollback of this version
-// makes live what this version can serve, although it is older than the standby generation of the other version.
+// TestRollbackToOwnSchema: another version has made two generations, and one of them is live. A rollback of this
+// version makes live what this version can serve, although it is older than the standby generation of the other
+// version.
 func TestRollbackToOwnSchema(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)

@@ -92,13 +92,13 @@ type part struct {
 // parts that this one covers. If they do not have all of its rows, the generation is broken, and marked bad.
 func (k *keeper) repair(ctx context.Context) error {
 	if k.clickhouse.Cluster != "" { // ClickHouse fetches a broken part from another replica
-		k.suspect = false
+		k.partsSuspect = false
 		return nil
 	}
 	if err := k.attach(ctx, k.conn); err != nil { // also what an interrupted repair has detached
 		return err
 	}
-	if len(k.broken) == 0 && (!k.suspect || time.Since(k.searched) < k.repairs) {
+	if len(k.broken) == 0 && (!k.partsSuspect || time.Since(k.searched) < k.repairs) {
 		return nil
 	}
 	k.searched = time.Now()
@@ -128,7 +128,7 @@ func (k *keeper) repair(ctx context.Context) error {
 		}
 	}
 	k.metrics.repairs.WithLabelValues(outcome).Inc()
-	k.suspect = false
+	k.partsSuspect = false
 	return nil
 }
 

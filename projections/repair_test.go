@@ -29,7 +29,7 @@ func TestBrokenParts(t *testing.T) {
 	for name, lost := range map[string]bool{"the sources are there": false, "the sources are gone": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorldOfItsOwn(t)
+			w := newIsolatedWorld(t)
 			s := everyEvent()
 			w.append(t, s.Records)
 			p, _ := w.projector(t)
@@ -78,8 +78,8 @@ func TestBrokenParts(t *testing.T) {
 	}
 }
 
-// newWorldOfItsOwn returns a world with a ClickHouse of its own, whose files a test may damage.
-func newWorldOfItsOwn(t *testing.T) *world {
+// newIsolatedWorld returns a world with a ClickHouse of its own, whose files a test may damage.
+func newIsolatedWorld(t *testing.T) *world {
 	t.Helper()
 	ch, err := engines.StartClickHouse(t.Context(), t.TempDir())
 	must(t, err)
@@ -112,7 +112,7 @@ func (w *world) dropCaches(t *testing.T) {
 // rebuild replaces the generation.
 func TestRebuildOfUnreadable(t *testing.T) {
 	t.Parallel()
-	w := newWorldOfItsOwn(t)
+	w := newIsolatedWorld(t)
 	s := everyEvent()
 	w.append(t, s.Records)
 	p, _ := w.projector(t)
@@ -148,7 +148,7 @@ func TestRebuildOfUnreadable(t *testing.T) {
 // rebuild replaces the generation.
 func TestRebuildOfACorruptColumn(t *testing.T) {
 	t.Parallel()
-	w := newWorldOfItsOwn(t)
+	w := newIsolatedWorld(t)
 	s := everyEvent()
 	w.append(t, s.Records)
 	p, _ := w.projector(t)
@@ -286,10 +286,10 @@ func TestRepairWithoutRights(t *testing.T) {
 	lookup := &Projections{stores: p.stores, log: p.log,
 		openPatient: func(string) (driver.Conn, error) { return conn, nil }}
 	other := &keeper{Projections: lookup, generation: k.generation, database: k.database,
-		metrics: newMetrics(prometheus.NewRegistry()), log: p.log, conn: conn, suspect: true}
+		metrics: newMetrics(prometheus.NewRegistry()), log: p.log, conn: conn, partsSuspect: true}
 	must(t, other.repair(t.Context()))
-	if other.suspect || testutil.ToFloat64(other.metrics.repairs.WithLabelValues(repairFailed)) != 1 {
-		t.Errorf("suspect %t, failed %v", other.suspect,
+	if other.partsSuspect || testutil.ToFloat64(other.metrics.repairs.WithLabelValues(repairFailed)) != 1 {
+		t.Errorf("suspect %t, failed %v", other.partsSuspect,
 			testutil.ToFloat64(other.metrics.repairs.WithLabelValues(repairFailed)))
 	}
 }

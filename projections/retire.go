@@ -11,9 +11,9 @@ import (
 // retryRetiring is the pause after a drop, including one that was rejected because a query instance still reads.
 const retryRetiring = 30 * time.Second
 
-// surplus returns a generation to drop: one that is being built, is outdated and whose successor is live, or else the
+// toDrop returns a generation to drop: one that is being built, is outdated and whose successor is live, or else the
 // oldest standby generation beyond the number to keep; 0 if there is none.
-func (l *list) surplus(keep int) int32 {
+func (l *list) toDrop(keep int) int32 {
 	var standby []int32
 	for _, g := range l.all {
 		switch {
@@ -44,7 +44,7 @@ func (p *Projections) retire(ctx context.Context, l *list) {
 			return
 		}
 	}
-	live, id := r.keepers[l.live], l.surplus(p.config.Standbys)
+	live, id := r.keepers[l.live], l.toDrop(p.config.Standbys)
 	if slices.Contains(l.dropped, r.unfinished) {
 		id = r.unfinished
 	}

@@ -25,13 +25,13 @@ func TestSurplus(t *testing.T) {
 		l.all = append(l.all, generation{ID: int32(i) + 1, State: state})
 	}
 	for keep, want := range map[int]int32{1: 1, 2: 1, 3: 0, 100: 0, 0: 0} {
-		if got := l.surplus(keep); got != want {
+		if got := l.toDrop(keep); got != want {
 			t.Errorf("of three in standby %d are kept, and %d is dropped, want %d", keep, got, want)
 		}
 	}
 	for id, want := range map[int32]int32{2: 2, 3: 0, 4: 0, 6: 0} {
 		l.all[id-1].Outdated = true
-		if got := l.surplus(3); got != want {
+		if got := l.toDrop(3); got != want {
 			t.Errorf("if generation %d is outdated, %d is dropped, want %d", id, got, want)
 		}
 		l.all[id-1].Outdated = false
@@ -154,7 +154,7 @@ func TestLeftBuilding(t *testing.T) {
 		{"beside an outdated one", []Generation{outdated, building(at(10), "s", "log")}, ""},
 		{"the first one", []Generation{building(at(10), "s", "log")}, ""},
 	} {
-		noteLeft(c.all)
+		noteStaysBuilding(c.all)
 		if note := c.all[len(c.all)-1].Note; !strings.Contains(note, c.noted) || (c.noted == "") != (note == "") {
 			t.Errorf("%s: the note is %q, want %q", c.what, note, c.noted)
 		}

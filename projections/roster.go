@@ -17,8 +17,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// relist is the interval at which the list of generations is read.
-const relist = time.Second
+// listInterval is the interval at which the list of generations is read.
+const listInterval = time.Second
 
 // roster has the running keepers. Only supervise changes it.
 type roster struct {
@@ -26,9 +26,9 @@ type roster struct {
 	keepers map[int32]*keeper
 	liveID  int32
 	// The status that is reported while no keeper has the live generation.
-	none board
+	idleBoard board
 	// Why the successor of the outdated live generation cannot be built, until it can.
-	stuck error
+	unbuildable error
 	// Why the live generation, which was marked bad, cannot be written, until another one is live.
 	fault error
 	// retiring is not nil while a generation is being dropped; it is closed at the end. retried is when the last drop
@@ -44,7 +44,7 @@ func (r *roster) live() *board {
 	if k := r.keepers[r.liveID]; k != nil {
 		return &k.board
 	}
-	return &r.none
+	return &r.idleBoard
 }
 
 // all lists the keepers by generation.
@@ -64,18 +64,18 @@ func (r *roster) allFaulty() (err error) {
 	return err
 }
 
-// unbuilt returns why the successor of the live generation cannot be built until an operator acts; nil if it can be, or
-// if none is needed.
-func (r *roster) unbuilt() error {
+// buildError returns why the successor of the live generation cannot be built until an operator acts; nil if it can
+// be, or if none is needed.
+func (r *roster) buildError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stuck
+	return r.unbuildable
 }
 
-func (r *roster) setUnbuilt(err error) {
+func (r *roster) setBuildError(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stuck = err
+	r.unbuildable = err
 }
 
 // supervise runs one keeper for each generation that must be written and that this binary can write, until ctx ends.
@@ -88,7 +88,7 @@ func (p *Projections) supervise(ctx context.Context) {
 			<-p.roster.retiring
 		}
 	}()
-	p.roster.none.set(Waiting, nil)
+	p.roster.idleBoard.set(Waiting, nil)
 	var origin *event.Origin
 	for logged := ""; ; {
 		var err error
@@ -102,11 +102,11 @@ func (p *Projections) supervise(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case permanent(err):
-			p.roster.none.set(Bad, err)
+			p.roster.idleBoard.set(Bad, err)
 		case err != nil: // the keepers continue
-			p.roster.none.set(Retrying, err)
+			p.roster.idleBoard.set(Retrying, err)
 		}
-		s := p.roster.none.get()
+		s := p.roster.idleBoard.get()
 		if s.Reason != logged && s.Reason != "" { // once, not every second
 			p.log.Warn("a generation cannot be written or created", "state", s.State, "error", s.Reason)
 		}
@@ -116,7 +116,7 @@ func (p *Projections) supervise(ctx context.Context) {
 				origin = now
 			}
 		}
-		if write.Pause(ctx, relist) != nil {
+		if write.Pause(ctx, listInterval) != nil {
 			return
 		}
 	}
@@ -134,7 +134,7 @@ func (p *Projections) reconcile(ctx context.Context, origin *event.Origin) error
 	needed := map[int32]generation{}
 	building := false
 	for _, g := range l.all {
-		err := p.fits(g, origin)
+		err := p.checkOrigin(g, origin)
 		if err == nil {
 			needed[g.ID] = g
 			building = building || g.State == registry.Building
@@ -151,7 +151,7 @@ func (p *Projections) reconcile(ctx context.Context, origin *event.Origin) error
 	}
 	made, err := p.replaceOutdated(ctx, origin, l, needed)
 	if err == nil || permanent(err) {
-		p.roster.setUnbuilt(err)
+		p.roster.setBuildError(err)
 	}
 	if err != nil || made {
 		return err // there is a new one to write
@@ -165,10 +165,10 @@ func (p *Projections) reconcile(ctx context.Context, origin *event.Origin) error
 		refusal = p.roster.allFaulty()
 	}
 	if refusal == nil {
-		p.roster.none.set(Waiting, nil) // also if an earlier call had an error or a refusal
+		p.roster.idleBoard.set(Waiting, nil) // also if an earlier call had an error or a refusal
 		return nil
 	}
-	p.roster.none.set(Bad, refusal)
+	p.roster.idleBoard.set(Bad, refusal)
 	return nil
 }
 
@@ -256,7 +256,7 @@ func (p *Projections) stopKeepers(needed map[int32]generation, l *list) {
 		if k.ID == r.liveID && l.live == 0 {
 			r.fault = k.fault()
 			if why := cmp.Or(r.fault, l.refusal); why != nil {
-				r.none.set(Bad, why) // before the keeper that has the reason is gone
+				r.idleBoard.set(Bad, why) // before the keeper that has the reason is gone
 			}
 		}
 		r.mu.Lock()

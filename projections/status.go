@@ -119,7 +119,7 @@ func (b *board) set(state string, err error) {
 	}
 }
 
-func (b *board) begin(generation int32) {
+func (b *board) reset(generation int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.status = Status{State: Starting, Generation: generation}
@@ -164,15 +164,15 @@ func (b *board) building() *registry.BuildingStatus {
 	return out
 }
 
-// gave records that the log returned records, the last of them at offset.
-func (b *board) gave(offset int64) {
+// noteRead records that the log returned records, the last of them at offset.
+func (b *board) noteRead(offset int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.read, b.moved = offset, true
 }
 
-// wrote records that a batch was written to the tables.
-func (b *board) wrote(facts decode.Batch) {
+// noteWritten records that a batch was written to the tables.
+func (b *board) noteWritten(facts decode.Batch) {
 	var newest *decode.Log
 	for f := range facts.All() {
 		if f.Kind == readmodel.BlockRecord && f.Sign > 0 {
@@ -188,7 +188,7 @@ func (b *board) wrote(facts decode.Batch) {
 	}
 }
 
-// look compares the position with end, the end of the log as it was just read, and returns the status. elapsed is the
+// update compares the position with end, the end of the log as it was just read, and returns the status. elapsed is the
 // time since the last look; fault is what is wrong although the generation is written.
 //
 // Not every offset is a record: some are markers, or belong to aborted transactions. So the writer is at the end in
@@ -196,7 +196,7 @@ func (b *board) wrote(facts decode.Batch) {
 // returned is written, it returned nothing since the last look, and no transaction is open: behind an open one there
 // may be records that cannot be read yet. Until the log has returned something, its silence means nothing, because
 // the first response may still be on its way.
-func (b *board) look(end chainlog.Tail, fault error, elapsed time.Duration) (Status, bool) {
+func (b *board) update(end chainlog.Tail, fault error, elapsed time.Duration) (Status, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fault = fault
@@ -229,9 +229,9 @@ func (b *board) look(end chainlog.Tail, fault error, elapsed time.Duration) (Sta
 	return *s, true
 }
 
-// silence is how long the engines may be unresponsive before a projector that follows the log is no longer sure that
+// maxSilence is how long the engines may be unresponsive before a projector that follows the log is no longer sure that
 // it does.
-const silence = 10 * time.Second
+const maxSilence = 10 * time.Second
 
 // observe compares the position with the end of the log once a second.
 func (p *Projections) observe(ctx context.Context) error {
@@ -248,7 +248,7 @@ func (p *Projections) observe(ctx context.Context) error {
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 		ends, err := watch.Ends(limited)
 		if err == nil {
-			begins, lost, err = p.beginning(limited, admin, begins, lost)
+			begins, lost, err = p.checkLogStart(limited, admin, begins, lost)
 		}
 		if err == nil {
 			err = p.conn.Ping(limited)
@@ -266,9 +266,9 @@ func (p *Projections) observe(ctx context.Context) error {
 			seq, lag, foreign := math.NaN(), math.NaN(), math.NaN()
 			wrong := fault
 			if &k.board == served {
-				wrong = cmp.Or(fault, p.roster.unbuilt())
+				wrong = cmp.Or(fault, p.roster.buildError())
 			}
-			if s, writing := k.board.look(end, wrong, now.Sub(last)); writing {
+			if s, writing := k.board.update(end, wrong, now.Sub(last)); writing {
 				seq, lag = float64(s.Seq), float64(s.Lag)
 				if &k.board == served { // an older one may lack the mapping of the vault's events
 					foreign = float64(len(s.VaultWarnings))
@@ -284,10 +284,10 @@ func (p *Projections) observe(ctx context.Context) error {
 	return nil
 }
 
-// beginning returns the first offset of the log, and an error if the log lacks its first records. A generation that has
-// them stays correct and continues, but no other one can be built. The records are read only if the offset is another
-// one than before, or they were lost.
-func (p *Projections) beginning(ctx context.Context, admin *kadm.Client, before int64, was error) (
+// checkLogStart returns the first offset of the log, and an error if the log lacks its first records. A generation
+// that has them stays correct and continues, but no other one can be built. The records are read only if the offset
+// is another one than before, or they were lost.
+func (p *Projections) checkLogStart(ctx context.Context, admin *kadm.Client, before int64, was error) (
 	begins int64, lost, err error) {
 	topic := chainlog.LogTopic(p.chainID)
 	starts, err := chainlog.Checked(admin.ListStartOffsets(ctx, topic))
@@ -347,12 +347,12 @@ func (b *board) ready() error {
 	b.mu.Unlock()
 	switch s.State {
 	case StandingBy:
-		if silent > silence {
-			return fmt.Errorf("it stands by and could not take over: no response from Kafka or ClickHouse within %s", silence)
+		if silent > maxSilence {
+			return fmt.Errorf("it stands by and could not take over: no response from Kafka or ClickHouse within %s", maxSilence)
 		}
 		return nil
 	case Following:
-		if fault == nil && silent > silence {
+		if fault == nil && silent > maxSilence {
 			return fmt.Errorf("no response from Kafka or ClickHouse for %s: it is unknown whether generation %d is at the "+
 				"end of the log", silent.Truncate(time.Second), s.Generation)
 		}

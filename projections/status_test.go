@@ -27,11 +27,11 @@ import (
 func TestBoard(t *testing.T) {
 	t.Parallel()
 	b := new(board)
-	b.begin(3)
+	b.reset(3)
 	b.open(100, 140, true)
 	wrote := func(seq uint64, offset int64) {
-		b.gave(offset)
-		b.wrote(decode.Batch{{{Offset: offset, Seq: seq, Sign: 1, Kind: readmodel.BlockRecord,
+		b.noteRead(offset)
+		b.noteWritten(decode.Batch{{{Offset: offset, Seq: seq, Sign: 1, Kind: readmodel.BlockRecord,
 			Log: decode.Log{Block: seq, Time: 5}}}})
 	}
 	for i, step := range []struct {
@@ -44,7 +44,7 @@ func TestBoard(t *testing.T) {
 		{func() {}, 5000, 4859, Building, "generation 3 is being built"},
 		{func() {}, 5000, 4859, Building, "4859 log offsets to go"}, // the log has not responded yet
 		{func() { wrote(110, 150) }, 5000, 4849, Building, "4849 log offsets to go"},
-		{func() { b.gave(4900) }, 5000, 4849, Building, "being built"},
+		{func() { b.noteRead(4900) }, 5000, 4849, Building, "being built"},
 		{func() {}, 5000, 4849, Building, "being built"},      // records that it returned are not written yet
 		{func() { wrote(120, 4998) }, 5000, 0, Following, ""}, // only the marker of its transaction is left
 		{func() { wrote(121, 5000) }, 5100, 99, Following, ""},
@@ -58,7 +58,7 @@ func TestBoard(t *testing.T) {
 	} {
 		step.do()
 		if step.end >= 0 {
-			b.look(chainlog.Tail{Written: step.end, Stable: step.end}, nil, time.Second)
+			b.update(chainlog.Tail{Written: step.end, Stable: step.end}, nil, time.Second)
 		}
 		got, ready := b.get(), fmt.Sprint(b.ready())
 		if got.Lag != step.lag || got.State != step.state {
@@ -78,7 +78,7 @@ func TestBoard(t *testing.T) {
 func TestBoardOfABuilding(t *testing.T) {
 	t.Parallel()
 	b := new(board)
-	b.begin(1)
+	b.reset(1)
 	b.open(100, 150, false)
 	check := func(step, state string, left int64, eta *uint64, phase string) {
 		t.Helper()
@@ -89,18 +89,18 @@ func TestBoardOfABuilding(t *testing.T) {
 		}
 	}
 	check("opened", Building, 0, nil, registry.PhaseFacts)
-	b.wrote(decode.Batch{{{Offset: 400, Seq: 300, Sign: 1, Kind: readmodel.BlockRecord}}})
-	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
+	b.noteWritten(decode.Batch{{{Offset: 400, Seq: 300, Sign: 1, Kind: readmodel.BlockRecord}}})
+	b.update(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	eta := uint64(1000/200 + 1)
 	check("a second later", Building, 1000, &eta, registry.PhaseFacts)
-	b.wrote(decode.Batch{{{Offset: 1400, Seq: 1200, Sign: 1, Kind: readmodel.BlockRecord}}})
-	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
+	b.noteWritten(decode.Batch{{{Offset: 1400, Seq: 1200, Sign: 1, Kind: readmodel.BlockRecord}}})
+	b.update(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	eta = 1
 	check("at the end of the log", Building, 0, &eta, registry.PhaseFacts)
 	b.build(true, false)
 	check("while its lists are built", Building, 0, nil, registry.PhaseDeriving)
 	b.build(false, true)
-	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
+	b.update(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	if s := b.get(); s.State != Following || !s.Built || b.ready() != nil {
 		t.Errorf("built: %+v, ready %v", s, b.ready())
 	}
@@ -330,14 +330,14 @@ func TestLiveGoesBad(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		k := &keeper{Projections: p, generation: generation{ID: id}, reg: reg, metrics: newMetrics(reg), cancel: func() {},
 			done: make(chan struct{})}
-		k.board.begin(id)
+		k.board.reset(id)
 		close(k.done)
 		return k
 	}
 	standby, bad := idle(1), idle(2)
 	standby.board.set(StandingBy, nil)
 	bad.board.set(Bad, &permanentError{errors.New("generation 2 is marked bad")})
-	p.roster.none.set(Waiting, nil)
+	p.roster.idleBoard.set(Waiting, nil)
 	p.roster.keepers, p.roster.liveID = map[int32]*keeper{1: standby, 2: bad}, 2
 	calls := 0
 	p.log = slog.New(whenLogged{sentence: "generation out of service", call: func() {
@@ -376,7 +376,7 @@ func (w *world) kept(t *testing.T, instead func(context.Context) error) *keeper 
 	reg := prometheus.NewRegistry()
 	k := &keeper{Projections: p, generation: l.all[0], database: w.ch.Database(l.all[0].ID), conn: execs{w.conn, instead},
 		reg: reg, metrics: newMetrics(reg), log: p.log}
-	k.board.begin(k.ID)
+	k.board.reset(k.ID)
 	return k
 }
 
@@ -397,7 +397,7 @@ func TestStandbyThatHasTheLease(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { k.run(ctx); close(ended) }()
 	wait.Until(t, func() error {
-		k.board.look(chainlog.Tail{}, nil, time.Second) // the engines respond while it stands by
+		k.board.update(chainlog.Tail{}, nil, time.Second) // the engines respond while it stands by
 		return k.board.ready()
 	})
 	lease.Drop(t.Context())
@@ -428,20 +428,20 @@ func TestBoardOfAFailingTerm(t *testing.T) {
 	t.Parallel()
 	atEnd := chainlog.Tail{Written: 142, Stable: 142}
 	for name, mend := range map[string]func(*board){
-		"wrote":           func(b *board) { b.wrote(decode.Batch{{{Seq: 101, Offset: 141}}}) },
-		"at the end":      func(b *board) { b.look(atEnd, nil, time.Second) },
+		"wrote":           func(b *board) { b.noteWritten(decode.Batch{{{Seq: 101, Offset: 141}}}) },
+		"at the end":      func(b *board) { b.update(atEnd, nil, time.Second) },
 		"another writes":  func(b *board) { b.set(StandingBy, nil) },
 		"cannot continue": func(b *board) { b.set(Bad, &permanentError{errors.New("a hole")}) },
 		"fails otherwise": func(b *board) { b.set(Retrying, errors.New("no engine")) },
 	} {
 		b := new(board)
-		b.begin(3)
+		b.reset(3)
 		b.set(Retrying, errors.New("a broken part"))
 		for step, do := range []func(){
 			func() {},
 			func() { b.set(Starting, nil) },
 			func() { b.open(100, 140, true) },
-			func() { b.look(chainlog.Tail{Written: 9000, Stable: 9000}, nil, time.Second) },
+			func() { b.update(chainlog.Tail{Written: 9000, Stable: 9000}, nil, time.Second) },
 		} {
 			do()
 			if s := b.get(); s.State != Retrying || s.Reason != "a broken part" {
@@ -460,13 +460,13 @@ func TestBoardOfAFailingTerm(t *testing.T) {
 func TestBoardOfAPermanentFault(t *testing.T) {
 	t.Parallel()
 	for name, mend := range map[string]func(*board){
-		"wrote":          func(b *board) { b.wrote(decode.Batch{{{Seq: 101, Offset: 141}}}) },
-		"at the end":     func(b *board) { b.look(chainlog.Tail{Written: 142, Stable: 142}, nil, time.Second) },
+		"wrote":          func(b *board) { b.noteWritten(decode.Batch{{{Seq: 101, Offset: 141}}}) },
+		"at the end":     func(b *board) { b.update(chainlog.Tail{Written: 142, Stable: 142}, nil, time.Second) },
 		"another writes": func(b *board) { b.set(StandingBy, nil) },
 	} {
 		k := new(keeper)
 		b := &k.board
-		b.begin(3)
+		b.reset(3)
 		b.set(Bad, &permanentError{errors.New("a hole")})
 		for step, do := range []func(){
 			func() {},
@@ -474,7 +474,7 @@ func TestBoardOfAPermanentFault(t *testing.T) {
 			func() { b.set(Retrying, errors.New("no engine")) },
 			func() { b.set(Starting, nil) },
 			func() { b.open(100, 140, true) },
-			func() { b.look(chainlog.Tail{Written: 9000, Stable: 9000}, nil, time.Second) },
+			func() { b.update(chainlog.Tail{Written: 9000, Stable: 9000}, nil, time.Second) },
 		} {
 			do()
 			if s := b.get(); s.State != Bad || s.Reason != "a hole" || k.fault() == nil {
@@ -492,13 +492,13 @@ func TestBoardOfAPermanentFault(t *testing.T) {
 func TestStandbyIsReadyWhileItCouldTakeOver(t *testing.T) {
 	t.Parallel()
 	var b board
-	b.begin(1)
+	b.reset(1)
 	b.set(StandingBy, nil)
 	wantError(t, b.ready(), "stands by and could not take over")
-	b.look(chainlog.Tail{}, nil, time.Second) // both have responded
+	b.update(chainlog.Tail{}, nil, time.Second) // both have responded
 	if err := b.ready(); err != nil {
 		t.Errorf("a standby whose engines respond: %v", err)
 	}
-	b.answered = b.answered.Add(-2 * silence)
+	b.answered = b.answered.Add(-2 * maxSilence)
 	wantError(t, b.ready(), "stands by and could not take over")
 }

@@ -99,7 +99,7 @@ func TestPartnerSetsCertificates(t *testing.T) {
 	}
 	recorded := map[string]int{}
 	for _, row := range rows {
-		if strings.HasPrefix(row.Command, "partner certificates") && row.Outcome == registry.DeedDone {
+		if strings.HasPrefix(row.Command, "partner certificates") && row.Outcome == registry.ActionDone {
 			recorded[row.Command]++
 			same(t, "the audit", fmt.Sprint(row.Operator, row.PartnerID, row.Login),
 				fmt.Sprint("partner 7", 7, "login_certifying_serve"))

@@ -91,10 +91,10 @@ type changeFlags struct {
 // outcomeWithin is the time limit of one look at what a command waits for.
 const outcomeWithin = 2 * time.Second
 
-// await calls done ten times a second until it returns true, the time limit is over, or a signal arrives: what it waits
-// for happens in any case. So an error of done does not end the wait; the last one is printed. done reports the
-// progress.
-func (f changeFlags) await(ctx context.Context, s *cli.Streams, limit time.Duration,
+// waitUntilDone calls done ten times a second until it returns true, the time limit is over, or a signal arrives:
+// what it waits for happens in any case. So an error of done does not end the wait; the last one is printed. done
+// reports the progress.
+func (f changeFlags) waitUntilDone(ctx context.Context, s *cli.Streams, limit time.Duration,
 	done func(context.Context, *console.Steps) (bool, error)) {
 	var fault error
 	steps := console.Progress(f.Flags, s)
@@ -116,7 +116,7 @@ func (f changeFlags) await(ctx context.Context, s *cli.Streams, limit time.Durat
 		case <-tick.C:
 		}
 		is := false
-		err := within(ctx, outcomeWithin, func(ctx context.Context) (err error) {
+		err := withTimeout(ctx, outcomeWithin, func(ctx context.Context) (err error) {
 			is, err = done(ctx, steps)
 			return err
 		})
@@ -129,8 +129,8 @@ func (f changeFlags) await(ctx context.Context, s *cli.Streams, limit time.Durat
 	}
 }
 
-// within limits the time of a look at the registry, which a server that hangs would never answer.
-func within(ctx context.Context, limit time.Duration, look func(context.Context) error) error {
+// withTimeout limits the time of a look at the registry, which a server that hangs would never answer.
+func withTimeout(ctx context.Context, limit time.Duration, look func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := look(ctx)
@@ -140,36 +140,36 @@ func within(ctx context.Context, limit time.Duration, look func(context.Context)
 	return err
 }
 
-// around runs a change to a store other than the registry. Its audit row is written first, so the attempt is recorded
+// audited runs a change to a store other than the registry. Its audit row is written first, so the attempt is recorded
 // however the command ends.
-func (s signature) around(ctx context.Context, streams *cli.Streams, pool *pgxpool.Pool, d registry.Deed,
+func (s signature) audited(ctx context.Context, streams *cli.Streams, pool *pgxpool.Pool, d registry.Action,
 	do func() error) error {
-	if err := registry.RecordDeed(ctx, db.New(pool), s.operator(), d, registry.DeedBegun); err != nil {
+	if err := registry.RecordAction(ctx, db.New(pool), s.operator(), d, registry.ActionBegun); err != nil {
 		return err
 	}
-	return s.ended(ctx, streams, pool, d, do())
+	return s.recordOutcome(ctx, streams, pool, d, do())
 }
 
-// ended records how a change ended, and returns its error. If that cannot be recorded, the change was made
+// recordOutcome records how a change ended, and returns its error. If that cannot be recorded, the change was made
 // nevertheless, and its result must be printed.
-func (s signature) ended(ctx context.Context, streams *cli.Streams, pool *pgxpool.Pool, d registry.Deed,
+func (s signature) recordOutcome(ctx context.Context, streams *cli.Streams, pool *pgxpool.Pool, d registry.Action,
 	failed error) error {
-	outcome := registry.DeedDone
+	outcome := registry.ActionDone
 	if failed != nil {
-		outcome = registry.DeedFailed
+		outcome = registry.ActionFailed
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // even if the command was interrupted
 	defer cancel()
-	if err := registry.RecordDeed(ctx, db.New(pool), s.operator(), d, outcome); err != nil {
+	if err := registry.RecordAction(ctx, db.New(pool), s.operator(), d, outcome); err != nil {
 		cli.Fprintf(streams.Err, "the change is %s, but the audit could not record that: %v\n", outcome, err)
 	}
 	return failed
 }
 
-// aroundIfThere is around with the registry of c, if it is there: the change does not wait for the registry. login may
-// record it in the audit, and instead is what the operator can rely on without the audit row. Another login does not
-// make the change, because the right one can be used at once.
-func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c config.Config, d registry.Deed,
+// auditedIfReachable is audited with the registry of c, if it is there: the change does not wait for the registry.
+// login may record it in the audit, and instead is what the operator can rely on without the audit row. Another
+// login does not make the change, because the right one can be used at once.
+func (s signature) auditedIfReachable(ctx context.Context, streams *cli.Streams, c config.Config, d registry.Action,
 	login, instead string, do func() error) error {
 	if c.Postgres.URL == "" {
 		return do()
@@ -179,7 +179,7 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 	pool, err := registry.Open(limited, c.Postgres)
 	if err == nil {
 		defer registry.Close(pool)
-		err = registry.RecordDeed(limited, db.New(pool), s.operator(), d, registry.DeedBegun)
+		err = registry.RecordAction(limited, db.New(pool), s.operator(), d, registry.ActionBegun)
 	}
 	if loginRejected(err) {
 		return fmt.Errorf("nothing was changed, because the login of postgres.url may not record it: give it the login "+
@@ -193,7 +193,7 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 			instead)
 		return do()
 	}
-	return s.ended(ctx, streams, pool, d, do())
+	return s.recordOutcome(ctx, streams, pool, d, do())
 }
 
 // loginRejected reports whether PostgreSQL rejects the login, the database or a right (classes 28, 3D and 42501 of

@@ -86,7 +86,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		if r.ID == rows[2].ID {
 			who = "bob"
 		}
-		if r.Operator != who || r.Login == "" || r.Detail == "" || r.Outcome != registry.DeedDone || r.PartnerID != 7 &&
+		if r.Operator != who || r.Login == "" || r.Detail == "" || r.Outcome != registry.ActionDone || r.PartnerID != 7 &&
 			r.Command != "partner reseal" {
 			t.Errorf("row %+v", r)
 		}
@@ -147,17 +147,17 @@ func TestReadOnlyCommands(t *testing.T) {
 func TestAuditAroundOtherStores(t *testing.T) {
 	c := newCommands(t)
 	pool, by := c.registry(), signature{As: "carol"}
-	d := registry.Deed{Command: "projection drop", Detail: "generation 3"}
-	if err := by.around(t.Context(), &cli.Streams{Err: io.Discard}, pool, d, func() error {
+	d := registry.Action{Command: "projection drop", Detail: "generation 3"}
+	if err := by.audited(t.Context(), &cli.Streams{Err: io.Discard}, pool, d, func() error {
 		var rows []auditRow
-		if c.json(&rows, "audit"); len(rows) != 1 || rows[0].Outcome != registry.DeedBegun {
+		if c.json(&rows, "audit"); len(rows) != 1 || rows[0].Outcome != registry.ActionBegun {
 			t.Errorf("during the change: %+v", rows)
 		}
 		return os.ErrPermission
 	}); err != os.ErrPermission {
 		t.Errorf("got the error %v", err)
 	}
-	if err := by.around(t.Context(), &cli.Streams{Err: io.Discard}, pool, d, func() error { return nil }); err != nil {
+	if err := by.audited(t.Context(), &cli.Streams{Err: io.Discard}, pool, d, func() error { return nil }); err != nil {
 		t.Error(err)
 	}
 	var rows []auditRow
@@ -166,7 +166,7 @@ func TestAuditAroundOtherStores(t *testing.T) {
 	for _, r := range rows {
 		outcomes = append(outcomes, r.Outcome)
 	}
-	if !slices.Equal(outcomes, []string{registry.DeedDone, registry.DeedBegun, registry.DeedFailed, registry.DeedBegun}) {
+	if !slices.Equal(outcomes, []string{registry.ActionDone, registry.ActionBegun, registry.ActionFailed, registry.ActionBegun}) {
 		t.Errorf("%+v", rows)
 	}
 }
@@ -186,7 +186,7 @@ func TestAuditOfAResultThatCannotBeWritten(t *testing.T) {
 	}
 	var rows []auditRow
 	c.json(&rows, "audit")
-	if len(rows) != 2 || rows[0].Outcome != registry.DeedDone || rows[1].Outcome != registry.DeedBegun {
+	if len(rows) != 2 || rows[0].Outcome != registry.ActionDone || rows[1].Outcome != registry.ActionBegun {
 		t.Errorf("%+v", rows)
 	}
 }

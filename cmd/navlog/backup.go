@@ -62,8 +62,8 @@ func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	var r *backup.Report
-	d := registry.Deed{Command: "restore", Detail: fmt.Sprintf("chain %d, backup %s", c.Chain.ID, cmd.Dir)}
-	err = cmd.aroundIfThere(ctx, s, c, d, "navlog_ingest", "keep a note of it", func() (err error) {
+	d := registry.Action{Command: "restore", Detail: fmt.Sprintf("chain %d, backup %s", c.Chain.ID, cmd.Dir)}
+	err = cmd.auditedIfReachable(ctx, s, c, d, "navlog_ingest", "keep a note of it", func() (err error) {
 		steps := console.Progress(cmd.Flags, s)
 		defer steps.End()
 		r, err = backup.Restore(ctx, c.Chain.ID, c.Kafka, cmd.Dir, steps.Report)

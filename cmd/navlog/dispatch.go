@@ -67,23 +67,23 @@ func (cmd dispatchRewindCmd) Run(ctx context.Context, s *cli.Streams) error {
 				return err
 			}
 		}
-		err = registry.Change(ctx, pool, cmd.operator(), func(q *db.Queries) (registry.Deed, error) {
+		err = registry.Change(ctx, pool, cmd.operator(), func(q *db.Queries) (registry.Action, error) {
 			if err := stopped(ctx, q); err != nil {
-				return registry.Deed{}, err
+				return registry.Action{}, err
 			}
 			if rows, err = cmd.plan(ctx, q, p); err != nil {
-				return registry.Deed{}, err
+				return registry.Action{}, err
 			}
 			n, err := q.RewindPositions(ctx, p)
 			if err == nil && n != int64(len(rows)) {
 				err = errors.New("another command moved a position: run this again")
 			}
 			if err != nil {
-				return registry.Deed{}, fmt.Errorf("rewind: %w", err)
+				return registry.Action{}, fmt.Errorf("rewind: %w", err)
 			}
 			detail := fmt.Sprintf("to offset %d in %s of %s", cmd.Offset, printable.Count(n, "partition"),
 				strings.Join(p.Topics, ", "))
-			return registry.Deed{Command: "dispatch rewind", Detail: detail}, nil
+			return registry.Action{Command: "dispatch rewind", Detail: detail}, nil
 		})
 		if err != nil {
 			return err

@@ -479,12 +479,12 @@ func (e *examination) disk(ctx context.Context, conn driver.Conn) {
 		e.warn(check, "let the login that writes read system.disks and system.parts", "%v", err)
 		return
 	}
-	e.room(check, free, total, largest)
+	e.freeSpace(check, free, total, largest)
 }
 
-// room reports whether ClickHouse's disks have enough free space to rebuild the largest generation. All sizes are in
-// bytes.
-func (e *examination) room(check string, free, total, largest uint64) {
+// freeSpace reports whether ClickHouse's disks have enough free space to rebuild the largest generation. All sizes
+// are in bytes.
+func (e *examination) freeSpace(check string, free, total, largest uint64) {
 	const gib = 1 << 30
 	switch {
 	case free < 2*largest:
@@ -650,7 +650,7 @@ func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
 func (e *examination) states(rows []statusRow) {
 	running := map[string]bool{}
 	written := slices.ContainsFunc(rows, writes)
-	e.answers(rows)
+	e.compareServedBlock(rows)
 	for _, r := range rows {
 		if !r.Known {
 			continue
@@ -702,8 +702,8 @@ func writes(r statusRow) bool {
 // block within a second.
 const servedWithin = 64
 
-// answers compares the served block with the block of the log.
-func (e *examination) answers(rows []statusRow) {
+// compareServedBlock compares the served block with the block of the log.
+func (e *examination) compareServedBlock(rows []statusRow) {
 	ingest := ingestOf(rows)
 	for _, r := range rows {
 		s, ok := servedBy(r, ingest)

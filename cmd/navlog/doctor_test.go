@@ -124,7 +124,7 @@ func TestDoctorChecksDisk(t *testing.T) {
 		{10*gib - 1, 100 * gib, 0, warning, "10.0 GiB of 100.0 GiB are free"},
 	} {
 		var e examination
-		e.room("disk", c.free, c.total, c.largest)
+		e.freeSpace("disk", c.free, c.total, c.largest)
 		if f := e.findings[0]; f.Verdict != c.verdict || !strings.Contains(f.Found, c.found) ||
 			(f.Advice == "") != (c.verdict == fine) {
 			t.Errorf("%d of %d bytes free, largest generation %d: %+v", c.free, c.total, c.largest, f)
@@ -163,8 +163,8 @@ func TestDoctorChecksProjectsOfTwoVersions(t *testing.T) {
 	}
 }
 
-// A live generation that a restored vault made bad is replaced by project itself: neither the reason nor the advice asks
-// for a rebuild.
+// A live generation that a restored vault made bad is replaced by project itself: neither the reason nor the advice
+// asks for a rebuild.
 func TestDoctorOfARestoredVault(t *testing.T) {
 	e := new(examination)
 	e.states([]statusRow{{registry.Project, "host:1", 100, true, []byte(fmt.Sprintf(

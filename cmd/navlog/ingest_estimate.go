@@ -53,8 +53,8 @@ func writeEstimate(w io.Writer, e *operate.Estimate, priced bool) {
 		}
 		fmt.Fprintln(w)
 	}
-	bill(w, "BACKFILL", e.Calls, e.Total, priced)
-	bill(w, "A DAY AT THE HEAD", e.FollowingPerDay, e.FollowingTotal, priced)
+	writeCalls(w, "BACKFILL", e.Calls, e.Total, priced)
+	writeCalls(w, "A DAY AT THE HEAD", e.FollowingPerDay, e.FollowingTotal, priced)
 	if len(e.Unpriced) > 0 {
 		cli.Fprintf(w, "chain.prices has no price for %s: add them.\n", strings.Join(e.Unpriced, ", "))
 	}
@@ -62,8 +62,8 @@ func writeEstimate(w io.Writer, e *operate.Estimate, priced bool) {
 		printable.Count(e.Samples, "range"))
 }
 
-// bill lists calls by method. The bytes of a day are unknown.
-func bill(w io.Writer, title string, calls []registry.MethodCalls, total registry.MethodCalls, priced bool) {
+// writeCalls lists calls by method. The bytes of a day are unknown.
+func writeCalls(w io.Writer, title string, calls []registry.MethodCalls, total registry.MethodCalls, priced bool) {
 	heading, cells := title+"\tCALLS\tBYTES", 3
 	if priced {
 		heading, cells = heading+"\tUNITS", 4

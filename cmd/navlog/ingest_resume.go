@@ -34,8 +34,8 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	if cmd.AcceptReorg {
-		d := registry.Deed{Command: "ingest resume", Detail: fmt.Sprintf("chain %d, --accept-reorg", c.Chain.ID)}
-		err = cmd.aroundIfThere(ctx, s, c, d, "navlog_ingest", "the log has the decision", resume)
+		d := registry.Action{Command: "ingest resume", Detail: fmt.Sprintf("chain %d, --accept-reorg", c.Chain.ID)}
+		err = cmd.auditedIfReachable(ctx, s, c, d, "navlog_ingest", "the log has the decision", resume)
 	} else {
 		err = resume()
 	}

@@ -112,7 +112,7 @@ func TestIngestResume(t *testing.T) {
 	}
 	var audit []auditRow
 	if c.json(&audit, "audit"); len(audit) < 2 || audit[0].Command != "ingest resume" ||
-		audit[0].Outcome != registry.DeedDone || audit[1].Outcome != registry.DeedBegun {
+		audit[0].Outcome != registry.ActionDone || audit[1].Outcome != registry.ActionBegun {
 		t.Errorf("audit %+v", audit)
 	}
 	reached("head of the new chain", atHead)

@@ -157,10 +157,10 @@ func (cmd kafkaGrantCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	d := registry.Deed{Command: "kafka grant",
+	d := registry.Action{Command: "kafka grant",
 		Detail: fmt.Sprintf("chain %d, to %s, passwords set %t", c.Chain.ID,
 			strings.Join(slices.Sorted(maps.Values(logins)), ", "), cmd.Passwords != "")}
-	err = cmd.aroundIfThere(ctx, s, c, d, "navlog_operator", "Kafka has the rights", func() error {
+	err = cmd.auditedIfReachable(ctx, s, c, d, "navlog_operator", "Kafka has the rights", func() error {
 		return grant(ctx, c, logins, passwords)
 	})
 	if err != nil {

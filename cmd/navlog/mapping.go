@@ -113,7 +113,7 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.From > cmd.To {
 		return cli.Usage.With(fmt.Errorf("--from is %d and must not be after --to, %d", cmd.From, cmd.To))
 	}
-	t, err := cmd.trial(s)
+	t, err := cmd.newTrial(s)
 	if err != nil {
 		return err
 	}
@@ -135,8 +135,8 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 // maxUnknown limits how many unknown topics are counted apart.
 const maxUnknown = 100_000
 
-// trial compiles the mapping, and returns a trial of it without a node.
-func (cmd mappingTryCmd) trial(s *cli.Streams) (*trial, error) {
+// newTrial compiles the mapping, and returns a trial of it without a node.
+func (cmd mappingTryCmd) newTrial(s *cli.Streams) (*trial, error) {
 	m, d, err := cli.Mapping(s.Err, cmd.Mapping)
 	switch {
 	case err != nil:

@@ -50,11 +50,11 @@ func (cmd migrateCmd) Run(ctx context.Context, s *cli.Streams) error {
 			refused = registry.GrantRoles(ctx, pool)
 		}
 		granted := cmd.Roles && refused == nil
-		d := registry.Deed{Command: "migrate",
+		d := registry.Action{Command: "migrate",
 			Detail: fmt.Sprintf("tables from version %d to %d, roles granted %t", before, after, granted)}
 		if before != after || granted {
 			// a migration is recorded even if the grants fail: the next run finds nothing to migrate
-			if err := registry.RecordDeed(ctx, db.New(pool), cmd.operator(), d, registry.DeedDone); err != nil {
+			if err := registry.RecordAction(ctx, db.New(pool), cmd.operator(), d, registry.ActionDone); err != nil {
 				return errors.Join(refused, err)
 			}
 		}

@@ -132,8 +132,8 @@ func TestConnectionEndsDuringCommand(t *testing.T) {
 	}
 }
 
-// TestOutcomeIsReadAfterOutage: a command that waits for a program is queued, so its wait survives the end of the session
-// with PostgreSQL. If the outcome cannot be read in time, it is reported as queued, with the reason.
+// TestOutcomeIsReadAfterOutage: a command that waits for a program is queued, so its wait survives the end of the
+// session with PostgreSQL. If the outcome cannot be read in time, it is reported as queued, with the reason.
 func TestOutcomeIsReadAfterOutage(t *testing.T) {
 	c := newCommands(t)
 	pool := c.registry()
@@ -173,9 +173,9 @@ func TestOutcomeIsReadAfterOutage(t *testing.T) {
 	}
 }
 
-// silentAfter returns a connection string that leads to PostgreSQL until a client sends the text. From then on the
+// stallAfter returns a connection string that leads to PostgreSQL until a client sends the text. From then on the
 // server accepts connections, and responds to nothing.
-func silentAfter(t *testing.T, text string) string {
+func stallAfter(t *testing.T, text string) string {
 	t.Helper()
 	to, err := url.Parse(os.Getenv("NAVLOG_POSTGRES_URL"))
 	if err != nil {
@@ -243,7 +243,7 @@ func (w *timed) Write(text []byte) (int, error) {
 // soon after its result, although the driver waits 15 s for the end of a connection.
 func TestOutcomeFromSilentPostgres(t *testing.T) {
 	c := newCommands(t)
-	t.Setenv("NAVLOG_POSTGRES_URL", silentAfter(t, "name: VaultCommand :one"))
+	t.Setenv("NAVLOG_POSTGRES_URL", stallAfter(t, "name: VaultCommand :one"))
 	var out timed
 	var notices bytes.Buffer
 	err := run(t.Context(), []string{"vault", "remove", "0x0000000000000000000000000000000000000001", "--yes", "--wait",
@@ -258,10 +258,11 @@ func TestOutcomeFromSilentPostgres(t *testing.T) {
 	}
 }
 
-// TestStatusFromSilentPostgres: status does not wait forever, so that --watch does not leave an old state on the screen.
+// TestStatusFromSilentPostgres: status does not wait forever, so that --watch does not leave an old state on the
+// screen.
 func TestStatusFromSilentPostgres(t *testing.T) {
 	c := newCommands(t)
-	t.Setenv("NAVLOG_POSTGRES_URL", silentAfter(t, "name: ListStatus :many"))
+	t.Setenv("NAVLOG_POSTGRES_URL", stallAfter(t, "name: ListStatus :many"))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	err := run(ctx, []string{"status", "--config", c.file}, io.Discard, io.Discard)
@@ -275,7 +276,7 @@ func TestStatusFromSilentPostgres(t *testing.T) {
 func TestProjectionFromSilentPostgres(t *testing.T) {
 	c := newCommands(t)
 	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", enginetest.ClickHouse(t))
-	t.Setenv("NAVLOG_POSTGRES_URL", silentAfter(t, "name: ListGenerations :many"))
+	t.Setenv("NAVLOG_POSTGRES_URL", stallAfter(t, "name: ListGenerations :many"))
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(time.Minute, cancel)
 	err := run(ctx, []string{"projection", "list", "--config", c.file}, io.Discard, io.Discard)
@@ -292,10 +293,10 @@ func TestAuditDoesNotStopOtherStores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := registry.Deed{Command: "restore", Detail: "chain 1"}
+	d := registry.Action{Command: "restore", Detail: "chain 1"}
 	run := func(do func() error) (notice string, err error) {
 		var notices bytes.Buffer
-		err = signature{As: "carol"}.aroundIfThere(t.Context(), &cli.Streams{Err: &notices}, conf, d, "navlog_ingest",
+		err = signature{As: "carol"}.auditedIfReachable(t.Context(), &cli.Streams{Err: &notices}, conf, d, "navlog_ingest",
 			"keep a note", do)
 		return notices.String(), err
 	}

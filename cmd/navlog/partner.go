@@ -49,15 +49,15 @@ func (f changeFlags) issue(ctx context.Context, s *cli.Streams,
 		if err != nil {
 			return err
 		}
-		return f.once(s, issued)
+		return f.printOnce(s, issued)
 	}, sections...)
 }
 
-// once prints what is shown only once. If it cannot be written, the error says how to replace it: the registry has
+// printOnce prints what is shown only once. If it cannot be written, the error says how to replace it: the registry has
 // stored it already. The operator revokes the lost key first, because another rotation would revoke a key that the
 // partner uses. A lost secret is replaced without an overlap, because a rotation with one cannot begin before the last
 // one has ended.
-func (f changeFlags) once(s *cli.Streams, p registry.NewPartner) error {
+func (f changeFlags) printOnce(s *cli.Streams, p registry.NewPartner) error {
 	signal.Ignore(syscall.SIGPIPE) // so that a closed pipe is an error, which does not end the process
 	err := f.Print(s.Out, p, func(w io.Writer) {
 		cli.Fprintf(w, "partner %d (%s)\n", p.ID, p.Name)
@@ -263,7 +263,7 @@ func (f partnerFlags) setDisabled(ctx context.Context, s *cli.Streams, command s
 func (f partnerFlags) update(ctx context.Context, s *cli.Streams, command, what string,
 	do func(*db.Queries) (int64, error)) error {
 	return f.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
-		err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (registry.Deed, error) {
+		err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (registry.Action, error) {
 			rows, err := do(q)
 			switch {
 			case err != nil:
@@ -271,7 +271,7 @@ func (f partnerFlags) update(ctx context.Context, s *cli.Streams, command, what 
 			case rows == 0:
 				err = registry.NoPartner(f.ID)
 			}
-			return registry.Deed{Command: command, Partner: f.ID, Detail: what}, err
+			return registry.Action{Command: command, Partner: f.ID, Detail: what}, err
 		})
 		if err != nil {
 			return err

@@ -65,7 +65,7 @@ func (cmd aliasRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
 }
 
 // aliasOrder returns the command about the alias of a value.
-func aliasOrder(kind, deed, vault, text string, partner int64) (ingestOrder, error) {
+func aliasOrder(kind, action, vault, text string, partner int64) (ingestOrder, error) {
 	address, err := vaultAddress(vault)
 	if err != nil {
 		return ingestOrder{}, err
@@ -79,7 +79,7 @@ func aliasOrder(kind, deed, vault, text string, partner int64) (ingestOrder, err
 	if partner != 0 {
 		what = fmt.Sprintf("add the alias %s for partner %d to", mapping.AttributionText(value), partner)
 	}
-	return ingestOrder{kind: kind, deed: deed, vault: address, partner: partner, argument: argument, what: what}, err
+	return ingestOrder{kind: kind, action: action, vault: address, partner: partner, argument: argument, what: what}, err
 }
 
 type aliasBackfillCmd struct {
@@ -105,7 +105,7 @@ func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 		for _, v := range records {
 			if slices.ContainsFunc(v.GetAliases(), func(a *event.Alias) bool { return int64(a.GetPartnerId()) == cmd.Partner }) {
 				vault := common.BytesToAddress(v.GetAddress())
-				given = append(given, ingestOrder{kind: registry.SendEarlier, deed: "partner aliases backfill", vault: vault,
+				given = append(given, ingestOrder{kind: registry.SendEarlier, action: "partner aliases backfill", vault: vault,
 					partner: cmd.Partner, argument: argument, what: what})
 				names = append(names, vault.Hex())
 			}
@@ -124,7 +124,7 @@ func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 		all := []vaultOrder{}
 		var faults []error
 		for _, one := range given {
-			o, err := cmd.leave(ctx, s, pool, c, one)
+			o, err := cmd.submit(ctx, s, pool, c, one)
 			if err != nil {
 				faults = append(faults, fmt.Errorf("vault %s: %w", one.vault, err))
 				continue

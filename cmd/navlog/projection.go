@@ -50,16 +50,16 @@ func (f registryFlags) openOperator(ctx context.Context,
 
 // withAuditedOperator runs do with an open operator, between two rows of the audit, because a generation is more than
 // rows of the registry. do prints nothing: a result that cannot be written is not a change that failed.
-func (f changeFlags) withAuditedOperator(ctx context.Context, s *cli.Streams, d registry.Deed,
+func (f changeFlags) withAuditedOperator(ctx context.Context, s *cli.Streams, d registry.Action,
 	do func(*projections.Operator) error, sections ...config.Section) error {
 	return f.openOperator(ctx, registry.Open, func(o *projections.Operator, pool *pgxpool.Pool) error {
-		return f.around(ctx, s, pool, d, func() error { return do(o) })
+		return f.audited(ctx, s, pool, d, func() error { return do(o) })
 	}, sections)
 }
 
 // changeGeneration changes one generation, which do returns, and prints what it is now, with a note if it is live and
 // outdated.
-func (f changeFlags) changeGeneration(ctx context.Context, s *cli.Streams, d registry.Deed, what string,
+func (f changeFlags) changeGeneration(ctx context.Context, s *cli.Streams, d registry.Action, what string,
 	do func(*projections.Operator) (int32, error)) error {
 	var id int32
 	result, note := map[string]any{"changed": what}, ""
@@ -119,7 +119,7 @@ type projectionRebuildCmd struct {
 
 // Run rebuilds. It writes progress to standard error, and the report to standard output.
 func (cmd projectionRebuildCmd) Run(ctx context.Context, s *cli.Streams) error {
-	d := registry.Deed{Command: "projection rebuild",
+	d := registry.Action{Command: "projection rebuild",
 		Detail: fmt.Sprintf("no switch %t, differences accepted %t", cmd.NoSwitch, cmd.AcceptDiff)}
 	var rebuilt *projections.Rebuilt
 	err := cmd.withAuditedOperator(ctx, s, d, func(o *projections.Operator) (err error) {
@@ -184,7 +184,7 @@ type projectionSwitchCmd struct {
 }
 
 func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
-	d := registry.Deed{Command: "projection switch", Detail: fmt.Sprintf("generation %d", cmd.ID)}
+	d := registry.Action{Command: "projection switch", Detail: fmt.Sprintf("generation %d", cmd.ID)}
 	return cmd.changeGeneration(ctx, s, d, registry.Live,
 		func(o *projections.Operator) (int32, error) { return cmd.ID, o.Switch(ctx, cmd.ID) })
 }
@@ -192,7 +192,7 @@ func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
 type projectionRollbackCmd struct{ changeFlags }
 
 func (cmd projectionRollbackCmd) Run(ctx context.Context, s *cli.Streams) error {
-	d := registry.Deed{Command: "projection rollback", Detail: "a standby generation"}
+	d := registry.Action{Command: "projection rollback", Detail: "a standby generation"}
 	return cmd.changeGeneration(ctx, s, d, registry.Live,
 		func(o *projections.Operator) (int32, error) { return o.Rollback(ctx) })
 }
@@ -203,7 +203,7 @@ type projectionDropCmd struct {
 }
 
 func (cmd projectionDropCmd) Run(ctx context.Context, s *cli.Streams) error {
-	d := registry.Deed{Command: "projection drop", Detail: fmt.Sprintf("generation %d", cmd.ID)}
+	d := registry.Action{Command: "projection drop", Detail: fmt.Sprintf("generation %d", cmd.ID)}
 	return cmd.changeGeneration(ctx, s, d, registry.Dropped,
 		func(o *projections.Operator) (int32, error) { return cmd.ID, o.Drop(ctx, cmd.ID) })
 }

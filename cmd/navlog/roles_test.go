@@ -99,7 +99,7 @@ func TestProgramsWorkAsTheirRoles(t *testing.T) {
 	}
 	c.asRole(owner, "navlog_operator")
 	var audit []auditRow
-	if c.json(&audit, "audit"); audit[0].Command != "projection drop" || audit[0].Outcome != registry.DeedFailed {
+	if c.json(&audit, "audit"); audit[0].Command != "projection drop" || audit[0].Outcome != registry.ActionFailed {
 		t.Errorf("audit %+v", audit[0])
 	}
 }
@@ -206,8 +206,8 @@ func TestChangeNeedsTheRightToRecordIt(t *testing.T) {
 		t.Helper()
 		c.asRole(owner, role)
 		var notices bytes.Buffer
-		err := signature{As: "carol"}.aroundIfThere(ctx, &cli.Streams{Err: &notices}, mustLoad(t, c.file),
-			registry.Deed{Command: "restore", Detail: "chain 1"}, "navlog_ingest", "keep a note",
+		err := signature{As: "carol"}.auditedIfReachable(ctx, &cli.Streams{Err: &notices}, mustLoad(t, c.file),
+			registry.Action{Command: "restore", Detail: "chain 1"}, "navlog_ingest", "keep a note",
 			func() error { did++; return nil })
 		return notices.String(), err
 	}

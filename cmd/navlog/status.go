@@ -50,7 +50,7 @@ func (cmd statusCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		return cmd.repeat(ctx, s, func(out io.Writer) error {
-			return within(ctx, answersWithin, func(ctx context.Context) error { return cmd.show(ctx, pool, out) })
+			return withTimeout(ctx, answersWithin, func(ctx context.Context) error { return cmd.show(ctx, pool, out) })
 		})
 	})
 }

@@ -44,7 +44,7 @@ func (f vaultFlags) order(ctx context.Context, s *cli.Streams, kind, argument, e
 		return err
 	}
 	return f.ingestFlags.order(ctx, s,
-		ingestOrder{kind: kind, deed: "vault " + kind, vault: vault, argument: argument, what: kind, effect: effect})
+		ingestOrder{kind: kind, action: "vault " + kind, vault: vault, argument: argument, what: kind, effect: effect})
 }
 
 // ingestFlags are shared by the commands that ingest executes.
@@ -58,7 +58,7 @@ type ingestFlags struct {
 type ingestOrder struct {
 	kind, argument string
 	vault          common.Address
-	deed           string // command name in the audit
+	action         string // command name in the audit
 	partner        int64  // the partner concerned; 0 for none
 	what, effect   string // for people: the action on the vault, and its effect
 }
@@ -156,7 +156,7 @@ func (f ingestFlags) order(ctx context.Context, s *cli.Streams, given ingestOrde
 				return err
 			}
 		}
-		o, err := f.leave(ctx, s, pool, c, given)
+		o, err := f.submit(ctx, s, pool, c, given)
 		if err != nil {
 			return err
 		}
@@ -164,34 +164,34 @@ func (f ingestFlags) order(ctx context.Context, s *cli.Streams, given ingestOrde
 	}, config.NeedChainID)
 }
 
-// leave leaves a command for ingest, and waits for its outcome.
-func (f ingestFlags) leave(
+// submit leaves a command for ingest, and waits for its outcome.
+func (f ingestFlags) submit(
 	ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, c config.Config, given ingestOrder,
 ) (vaultOrder, error) {
 	o := vaultOrder{Vault: given.vault.Hex(), Kind: given.kind, what: given.what}
-	err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
+	err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Action, err error) {
 		if given.partner != 0 {
 			if _, err := q.GetPartner(ctx, given.partner); err != nil {
-				return registry.Deed{}, unknownPartner(given.partner, err)
+				return registry.Action{}, unknownPartner(given.partner, err)
 			}
 		}
 		o.Command, err = q.AddVaultCommand(ctx,
 			db.AddVaultCommandParams{ChainID: int64(c.Chain.ID), Kind: given.kind, Vault: given.vault[:],
 				Argument: []byte(given.argument)})
 		if err != nil {
-			return registry.Deed{}, fmt.Errorf("store a command about vault %s: %w", given.vault, err)
+			return registry.Action{}, fmt.Errorf("store a command about vault %s: %w", given.vault, err)
 		}
 		detail := fmt.Sprintf("chain %d, vault %s, command %d", c.Chain.ID, given.vault, o.Command)
 		if given.what != given.kind {
 			detail = given.what + " " + detail
 		}
-		return registry.Deed{Command: given.deed, Partner: given.partner, Detail: detail}, nil
+		return registry.Action{Command: given.action, Partner: given.partner, Detail: detail}, nil
 	})
 	if err != nil {
 		return o, err
 	}
 	q := db.New(pool)
-	f.await(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
+	f.waitUntilDone(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
 		steps.Report(fmt.Sprintf("waiting for ingest to execute command %d", o.Command), 0, 0)
 		row, err := q.VaultCommand(ctx, o.Command)
 		if err != nil {

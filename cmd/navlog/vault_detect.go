@@ -64,20 +64,20 @@ func (cmd vaultDetectCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	defer client.Close()
-	d, err := cmd.look(ctx, client, address)
+	d, err := cmd.detect(ctx, client, address)
 	if err != nil {
 		return cli.Unreachable.With(contracts.Discreet(err, url))
 	}
-	err = cmd.Print(s.Out, d, func(w io.Writer) { d.write(w, cmd.sameNode(url)) })
+	err = cmd.Print(s.Out, d, func(w io.Writer) { d.write(w, cmd.nodeFlag(url)) })
 	if err == nil && d.CodeBytes == 0 {
 		err = fmt.Errorf("%s has no code: it is not a contract on this chain", d.Address)
 	}
 	return err
 }
 
-// sameNode returns the flag with which another command reads from the same node; a URL that may contain a key is not
+// nodeFlag returns the flag with which another command reads from the same node; a URL that may contain a key is not
 // repeated.
-func (cmd vaultDetectCmd) sameNode(url string) string {
+func (cmd vaultDetectCmd) nodeFlag(url string) string {
 	switch {
 	case cmd.RPCFile != "":
 		return " --rpc-file " + cmd.RPCFile
@@ -89,7 +89,7 @@ func (cmd vaultDetectCmd) sameNode(url string) string {
 	return " --rpc URL"
 }
 
-func (cmd vaultDetectCmd) look(
+func (cmd vaultDetectCmd) detect(
 	ctx context.Context, client *ethclient.Client, address common.Address,
 ) (*detected, error) {
 	d := &detected{Address: address.Hex(), Presets: []candidate{}}
@@ -125,11 +125,11 @@ func (cmd vaultDetectCmd) look(
 	if err != nil {
 		return nil, err
 	}
-	return d, d.weigh(logs)
+	return d, d.compareWithPresets(logs)
 }
 
-// weigh compares logs with every preset, as those of its source `vault`.
-func (d *detected) weigh(logs []types.Log) error {
+// compareWithPresets compares logs with every preset, as those of its source `vault`.
+func (d *detected) compareWithPresets(logs []types.Log) error {
 	topics := map[common.Hash]bool{}
 	for _, l := range logs {
 		if len(l.Topics) > 0 {

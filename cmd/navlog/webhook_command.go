@@ -39,7 +39,7 @@ type order struct {
 
 // order leaves a command for dispatch, waits for it, and prints the outcome. It leaves none for a partner to which
 // dispatch would send nothing.
-func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, d registry.Deed,
+func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, d registry.Action,
 	leave func(*db.Queries) (int64, error)) error {
 	p, err := db.New(pool).GetPartner(ctx, d.Partner)
 	switch {
@@ -52,7 +52,7 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 			p.ID)
 	}
 	var id int64
-	err = registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
+	err = registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Action, err error) {
 		if id, err = leave(q); err != nil {
 			return d, fmt.Errorf("store a command for partner %d: %w", d.Partner, err)
 		}
@@ -62,7 +62,7 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 		return err
 	}
 	o, q := order{Command: id, PartnerID: d.Partner, Parked: p.Held}, db.New(pool)
-	f.await(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
+	f.waitUntilDone(ctx, s, f.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
 		r, err := q.CommandResult(ctx, id)
 		if err != nil {
 			return false, fmt.Errorf("read command %d: %w", id, err)
@@ -107,7 +107,7 @@ func (cmd webhookReplayCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return fmt.Errorf("event %s is %s: it is sent anyway", cmd.Event, d.State)
 		}
 		return cmd.order(ctx, s, pool,
-			registry.Deed{Command: "webhook replay", Partner: d.PartnerID, Detail: "replay of " + cmd.Event.String()},
+			registry.Action{Command: "webhook replay", Partner: d.PartnerID, Detail: "replay of " + cmd.Event.String()},
 			func(q *db.Queries) (int64, error) {
 				return q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: d.PartnerID, Kind: "replay", EventID: &cmd.Event})
 			})
@@ -131,7 +131,7 @@ func (cmd webhookReplayRangeCmd) Run(ctx context.Context, s *cli.Streams) error 
 		return err
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
-		d := registry.Deed{Command: "webhook replay-range", Partner: cmd.Partner,
+		d := registry.Action{Command: "webhook replay-range", Partner: cmd.Partner,
 			Detail: fmt.Sprintf("replay of sequences %d to %d", cmd.From, cmd.To)}
 		p := db.CreateReplayRangeParams{PartnerID: cmd.Partner, FirstSequence: cmd.From, LastSequence: cmd.To}
 		if cmd.State != "" {
@@ -149,7 +149,7 @@ type webhookTestCmd struct {
 
 func (cmd webhookTestCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
-		return cmd.order(ctx, s, pool, registry.Deed{Command: "webhook test", Partner: cmd.Partner, Detail: "test event"},
+		return cmd.order(ctx, s, pool, registry.Action{Command: "webhook test", Partner: cmd.Partner, Detail: "test event"},
 			func(q *db.Queries) (int64, error) {
 				return q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: cmd.Partner, Kind: "test"})
 			})
@@ -159,23 +159,23 @@ func (cmd webhookTestCmd) Run(ctx context.Context, s *cli.Streams) error {
 type webhookParkCmd struct{ partnerFlags }
 
 func (cmd webhookParkCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return cmd.hold(ctx, s, "webhook park", "parked: its events wait for `navlog webhook resume`", true)
+	return cmd.setHeld(ctx, s, "webhook park", "parked: its events wait for `navlog webhook resume`", true)
 }
 
 type webhookResumeCmd struct{ partnerFlags }
 
 func (cmd webhookResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return cmd.hold(ctx, s, "webhook resume", "resumed", false)
+	return cmd.setHeld(ctx, s, "webhook resume", "resumed", false)
 }
 
-func (f partnerFlags) hold(ctx context.Context, s *cli.Streams, command, what string, held bool) error {
+func (f partnerFlags) setHeld(ctx context.Context, s *cli.Streams, command, what string, held bool) error {
 	return f.update(ctx, s, command, what, func(q *db.Queries) (int64, error) {
 		return q.HoldEndpoint(ctx, db.HoldEndpointParams{PartnerID: f.ID, Held: held})
 	})
 }
 
-// nothingFollows explains why no position had to change for a log.
-func nothingFollows(ctx context.Context, q *db.Queries, id []byte) error {
+// noPositionChanged explains why no position had to change for a log.
+func noPositionChanged(ctx context.Context, q *db.Queries, id []byte) error {
 	_, err := q.FollowedLog(ctx)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -200,15 +200,15 @@ func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return cli.Usage.With(fmt.Errorf("the log id is %q and must be 32 hex digits", cmd.Log))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
-		err := registry.Change(ctx, pool, cmd.operator(), func(q *db.Queries) (registry.Deed, error) {
+		err := registry.Change(ctx, pool, cmd.operator(), func(q *db.Queries) (registry.Action, error) {
 			n, err := q.FollowLog(ctx, id)
 			switch {
 			case err != nil:
-				return registry.Deed{}, fmt.Errorf("follow the log %x: %w", id, err)
+				return registry.Action{}, fmt.Errorf("follow the log %x: %w", id, err)
 			case n == 0:
-				return registry.Deed{}, nothingFollows(ctx, q, id)
+				return registry.Action{}, noPositionChanged(ctx, q, id)
 			}
-			return registry.Deed{Command: "webhook follow-log",
+			return registry.Action{Command: "webhook follow-log",
 				Detail: fmt.Sprintf("log %x, at %s", id, printable.Count(n, "position"))}, nil
 		})
 		if err != nil {

@@ -125,26 +125,26 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		var requested []int64
-		err := registry.Change(ctx, pool, cmd.operator(), func(q *db.Queries) (registry.Deed, error) {
+		err := registry.Change(ctx, pool, cmd.operator(), func(q *db.Queries) (registry.Action, error) {
 			var err error
 			if requested, err = q.RetryDeadRecords(ctx, append([]int64{}, cmd.IDs...)); err != nil {
-				return registry.Deed{}, fmt.Errorf("request the retry of dead records: %w", err)
+				return registry.Action{}, fmt.Errorf("request the retry of dead records: %w", err)
 			}
 			for _, id := range cmd.IDs {
 				if !slices.Contains(requested, id) {
-					return registry.Deed{}, fmt.Errorf("there is no unresolved dead record %d: `navlog webhook dead list` shows "+
+					return registry.Action{}, fmt.Errorf("there is no unresolved dead record %d: `navlog webhook dead list` shows "+
 						"the unresolved ones", id)
 				}
 			}
 			detail := fmt.Sprintf("%s, all %t: %s", printable.Count(len(requested), "record"), cmd.All, firstOf(requested))
-			return registry.Deed{Command: "webhook dead retry", Detail: detail}, nil
+			return registry.Action{Command: "webhook dead retry", Detail: detail}, nil
 		})
 		if err != nil {
 			return err
 		}
 		all, q := int64(len(requested)), db.New(pool)
 		found := db.RetriedDeadRecordsRow{Waiting: all}
-		cmd.await(ctx, s, cmd.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
+		cmd.waitUntilDone(ctx, s, cmd.Wait, func(ctx context.Context, steps *console.Steps) (bool, error) {
 			now, err := q.RetriedDeadRecords(ctx, requested)
 			if err != nil {
 				return false, fmt.Errorf("read the outcome of %d dead records: %w", all, err)

@@ -64,22 +64,22 @@ func NewDecoder(chainID uint64, vaults *mapping.Vaults) *Decoder {
 // deferred is a log that is mapped when its unit is complete, because its effects may depend on another log of its
 // transaction.
 type deferred struct {
-	fact    *Fact
-	sources *mapping.Sources
-	log     mapping.Log
-	odd     bool // quarantined, whatever the mapping returns
-	record  []byte
+	fact        *Fact
+	sources     *mapping.Sources
+	log         mapping.Log
+	quarantined bool // quarantined, whatever the mapping returns
+	record      []byte
 }
 
-func (d *Decoder) of(vault common.Address) *mapping.Sources {
+func (d *Decoder) sourcesOf(vault common.Address) *mapping.Sources {
 	if d.last == nil || d.last.Address != vault {
 		d.last = d.vaults.Of(vault)
 	}
 	return d.last
 }
 
-// one decodes a record. The fact keeps the raw bytes if no table stores the content in another form.
-func (d *Decoder) one(in chainlog.Raw, f *Fact) (err error) {
+// decodeRecord decodes a record. The fact keeps the raw bytes if no table stores the content in another form.
+func (d *Decoder) decodeRecord(in chainlog.Raw, f *Fact) (err error) {
 	*f = Fact{Seq: in.Seq, Boundary: in.Boundary, Offset: in.Offset, Sign: 1}
 	var body []byte
 	var kind protowire.Number
@@ -121,17 +121,17 @@ func (d *Decoder) one(in chainlog.Raw, f *Fact) (err error) {
 		f.Kind = readmodel.SampleRecord
 		err = d.sample(f, body)
 	default:
-		err = chainlog.ErrMangled
+		err = chainlog.ErrMalformed
 	}
 	if err == nil && in.Boundary {
 		d.unit()
 	}
-	f.keep(in.Value)
+	f.keepRaw(in.Value)
 	return err
 }
 
-// keep keeps the bytes of a record if no table stores its content in another form.
-func (f *Fact) keep(record []byte) {
+// keepRaw keeps the bytes of a record if no table stores its content in another form.
+func (f *Fact) keepRaw(record []byte) {
 	if f.Quarantined || f.has(mapping.Settled) || f.Kind == readmodel.VaultRecord || f.Kind == readmodel.DecisionRecord {
 		f.Raw = record
 	}
@@ -140,7 +140,7 @@ func (f *Fact) keep(record []byte) {
 func (d *Decoder) vault(f *Fact, m []byte) error {
 	v := &event.Vault{}
 	if proto.Unmarshal(m, v) != nil {
-		return chainlog.ErrMangled
+		return chainlog.ErrMalformed
 	}
 	f.Log.Vault, f.Removed = common.BytesToAddress(v.GetAddress()), v.GetRemoved()
 	if f.Sign < 0 || f.Removed {
@@ -158,12 +158,12 @@ func (d *Decoder) vault(f *Fact, m []byte) error {
 func (d *Decoder) sample(f *Fact, m []byte) error {
 	s := &event.Sample{}
 	if proto.Unmarshal(m, s) != nil {
-		return chainlog.ErrMangled
+		return chainlog.ErrMalformed
 	}
 	f.Log = Log{Vault: common.BytesToAddress(s.GetVault()), Block: s.GetBlockNumber(), Time: seconds(s.GetBlockTime()),
 		Index: readmodel.SampleIndex}
 	f.Hash = common.BytesToHash(s.GetBlockHash())
-	effects, sound := d.of(f.Log.Vault).Measured(s)
+	effects, sound := d.sourcesOf(f.Log.Vault).Measured(s)
 	f.Effects, f.Quarantined = effects, !sound
 	return nil
 }
@@ -195,7 +195,7 @@ func transaction(all []deferred) {
 	var logs []mapping.Log
 	var of []*deferred
 	for i := range all {
-		if w := &all[i]; w.odd {
+		if w := &all[i]; w.quarantined {
 			w.fact.Quarantined = true
 		} else {
 			logs, of = append(logs, w.log), append(of, w)
@@ -213,7 +213,7 @@ func transaction(all []deferred) {
 		of[fault.Log].fact.Quarantined = true
 	}
 	for i := range all {
-		all[i].fact.keep(all[i].record)
+		all[i].fact.keepRaw(all[i].record)
 	}
 }
 
@@ -264,7 +264,7 @@ func (d *Decoder) log(f *Fact, m, record []byte) error {
 	if !belongs {
 		f.Log.Vault = contract
 	}
-	sources := d.of(f.Log.Vault)
+	sources := d.sourcesOf(f.Log.Vault)
 	role, ours := sources.Role(contract)
 	if !ours {
 		return nil
@@ -303,7 +303,7 @@ func (d *Decoder) All(in []chainlog.Raw) ([]Fact, error) {
 	out := make([]Fact, len(in))
 	d.effects = make([]mapping.Effect, 0, len(in))
 	for i := range in {
-		if err := d.one(in[i], &out[i]); err != nil {
+		if err := d.decodeRecord(in[i], &out[i]); err != nil {
 			return nil, &chainlog.CorruptError{Topic: chainlog.LogTopic(d.chainID), Offset: in[i].Offset,
 				Err: fmt.Errorf("seq %d: %w", in[i].Seq, err)}
 		}

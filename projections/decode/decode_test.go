@@ -82,13 +82,13 @@ func amountOf(v *big.Int) (out mapping.Amount) {
 	return out
 }
 
-// one decodes a record with the mapping of the reference contracts.
-func one(in chainlog.Raw) (f Fact, err error) {
+// decodeOne decodes a record with the mapping of the reference contracts.
+func decodeOne(in chainlog.Raw) (f Fact, err error) {
 	vaults, err := mapping.NewVaults()
 	if err != nil {
 		return f, err
 	}
-	err = NewDecoder(31337, vaults).one(in, &f)
+	err = NewDecoder(31337, vaults).decodeRecord(in, &f)
 	return f, err
 }
 
@@ -102,11 +102,11 @@ func TestDecode(t *testing.T) {
 		for _, r := range histories.Random(rng, 31337, 40).Records {
 			r = proto.Clone(r).(*event.Record)
 			if l := r.GetLog(); l != nil {
-				spoil(rng, l)
+				corrupt(rng, l)
 			}
 			value, err := proto.Marshal(r)
 			must(t, err)
-			f, err := one(chainlog.Raw{Value: value})
+			f, err := decodeOne(chainlog.Raw{Value: value})
 			must(t, err)
 			if err := sameFact(r, &f); err != nil {
 				t.Fatalf("%v: %v", r, err)
@@ -119,7 +119,7 @@ func TestDecode(t *testing.T) {
 			value[rng.IntN(len(value))] ^= 1 << rng.IntN(8)
 			var changed event.Record
 			valid := proto.Unmarshal(value, &changed) == nil && changed.GetFact() != nil
-			f, err = one(chainlog.Raw{Value: value})
+			f, err = decodeOne(chainlog.Raw{Value: value})
 			switch {
 			case err != nil && valid:
 				t.Fatalf("%x is refused with %v", value, err)
@@ -147,7 +147,7 @@ func TestDecodePresets(t *testing.T) {
 		s := histories.Random(rng, 31337, 40, histories.Presets()...)
 		for i, r := range s.Records {
 			if r = proto.CloneOf(r); r.GetLog() != nil && len(r.GetLog().GetData()) > 0 && rng.IntN(3) == 0 {
-				spoil(rng, r.GetLog())
+				corrupt(rng, r.GetLog())
 			}
 			s.Records[i] = r
 		}
@@ -196,8 +196,8 @@ func TestDecodePresets(t *testing.T) {
 	}
 }
 
-// spoil sometimes makes a log invalid in a way that the decoder must detect.
-func spoil(rng *rand.Rand, l *event.Log) {
+// corrupt sometimes makes a log invalid in a way that the decoder must detect.
+func corrupt(rng *rand.Rand, l *event.Log) {
 	switch rng.IntN(12) {
 	case 0:
 		l.Data = l.Data[:rng.IntN(len(l.Data)+1)]
@@ -247,7 +247,7 @@ func TestUnits(t *testing.T) {
 	for _, r := range s.Records {
 		value, err := proto.Marshal(r)
 		must(t, err)
-		f, err := one(chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Value: value})
+		f, err := decodeOne(chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Value: value})
 		must(t, err)
 		facts = append(facts, f)
 	}

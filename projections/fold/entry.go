@@ -107,8 +107,8 @@ func (e *entry) pendingUntil() uint64 {
 	return min(e.FundedBlock, e.ClosedBlock)
 }
 
-// inLine reports whether a request has a place in the queue of requests that are claimed first in, first out.
-func (e *entry) inLine() bool { return !e.CumTo.IsZero() }
+// inQueue reports whether a request has a place in the queue of requests that are claimed first in, first out.
+func (e *entry) inQueue() bool { return !e.CumTo.IsZero() }
 
 // close closes a request, or marks a deposit as swept or void.
 func (e *entry) close(by *entry, assets readmodel.Amount) {
@@ -169,7 +169,7 @@ func (e *entry) requestRows(add func(readmodel.ListRow)) {
 		row.Key.SetBytes32(e.SourceID[:])
 		add(row)
 	}
-	if e.inLine() {
+	if e.inQueue() {
 		row := e.row(readmodel.FifoList, e.User, 0)
 		row.Scope, row.Key = e.Vault, e.CumTo
 		add(row)

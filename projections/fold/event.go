@@ -50,7 +50,7 @@ func addEffect(row *readmodel.EventRow, sub int, e *mapping.Effect) {
 	row.ID, row.IDTo = e.ID, e.To
 	row.GroupID, row.GroupTo, row.SourceID, row.Attribution = e.Group, e.GroupTo, e.SourceID, e.Attribution
 	row.Assets, row.Shares, row.Nav = e.Assets, e.Shares, e.Nav
-	row.By, row.Grouped = naming(e)
+	row.By, row.Grouped = identification(e)
 	has := func(f mapping.Fields) bool { return e.Present(f) }
 	switch e.Kind {
 	case mapping.Priced:
@@ -72,8 +72,8 @@ func addEffect(row *readmodel.EventRow, sub int, e *mapping.Effect) {
 	}
 }
 
-// naming returns how an effect identifies its deposits or requests, and whether it is an entry of a group.
-func naming(e *mapping.Effect) (by readmodel.By, grouped bool) {
+// identification returns how an effect identifies its deposits or requests, and whether it is an entry of a group.
+func identification(e *mapping.Effect) (by readmodel.By, grouped bool) {
 	has := e.Present
 	switch e.Kind {
 	case mapping.Deposit:

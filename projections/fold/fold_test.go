@@ -43,11 +43,11 @@ func effect(kind mapping.Kind, block, id, assets uint64) decode.Fact {
 // folded returns the state after some logs, with nothing before them.
 func folded(facts ...decode.Fact) *Change {
 	s := newChange([]common.Address{vault})
-	s.take(facts...)
+	s.addFacts(facts...)
 	return s
 }
 
-func (s *Change) take(facts ...decode.Fact) {
+func (s *Change) addFacts(facts ...decode.Fact) {
 	for i := range facts {
 		for j := range facts[i].Effects {
 			e := entryOf(&facts[i], j)
@@ -57,8 +57,8 @@ func (s *Change) take(facts ...decode.Fact) {
 	s.fold(&decode.Unit{Facts: decode.Batch{facts}})
 }
 
-// settle makes the current state the previous one.
-func (s *Change) settle() {
+// commit makes the current state the previous one.
+func (s *Change) commit() {
 	for _, e := range s.entries {
 		if e.before = nil; e.after != nil {
 			old := *e.after
@@ -174,7 +174,7 @@ events:
 		same := func(what string, nav, assets *big.Int) {
 			facts, err := decoder.All(in)
 			must(t, err)
-			s.take(facts...)
+			s.addFacts(facts...)
 			in = nil
 			v := s.totals[totalsOf(vault, vault)].after.newest()
 			if v.Nav.ToBig().Cmp(nav) != 0 || v.Assets.ToBig().Cmp(assets) != 0 {
@@ -190,8 +190,8 @@ events:
 	}
 }
 
-// everything returns logs of all kinds, one in each block from block 1 on.
-func everything() []decode.Fact {
+// logsOfAllKinds returns logs of all kinds, one in each block from block 1 on.
+func logsOfAllKinds() []decode.Fact {
 	kinds := []mapping.Kind{mapping.Deposit, mapping.Requested, mapping.Sweep, mapping.Deposit, mapping.Deposit,
 		mapping.Funded,
 		mapping.Claimed,
@@ -213,11 +213,11 @@ func everything() []decode.Fact {
 // other.
 func TestClip(t *testing.T) {
 	t.Parallel()
-	all := everything()
+	all := logsOfAllKinds()
 	for ancestor := range all {
 		want := folded(all[:ancestor]...)
 		s := folded(all...)
-		s.settle()
+		s.commit()
 		before := s.lines()
 		s.clip(uint64(ancestor))
 		if got := s.lines(); !slices.Equal(got, want.lines()) {
@@ -246,7 +246,7 @@ func TestClip(t *testing.T) {
 				strings.Join(want.lines(), "\n"))
 		}
 		s.reindex()
-		s.take(all[ancestor:]...) // the same branch again
+		s.addFacts(all[ancestor:]...) // the same branch again
 		s.difference(func(sign int8, row readmodel.ListRow) {
 			t.Errorf("to block %d and back: sign %d of %+v", ancestor, sign, row)
 		})
@@ -331,7 +331,7 @@ func TestChainOrder(t *testing.T) {
 	early := effect(mapping.Deposit, 4, 1, 10)
 	early.Log.Vault = other
 	s := newChange([]common.Address{vault, other})
-	s.take(late, early)
+	s.addFacts(late, early)
 	if m := s.members[memberKey{user: alice}].after; m.block != 4 || m.ts != 40 {
 		t.Errorf("alice is seen in block %d, want 4", m.block)
 	}
@@ -355,7 +355,7 @@ func TestTouched(t *testing.T) {
 		t.Errorf("a unit that leaves the chain at block 2 counts as changing responses from block %d on", row.ID)
 	}
 	many := map[readmodel.TouchedKey]bool{}
-	for i := range mostTouched + 1 {
+	for i := range maxTouchedKeys + 1 {
 		many[readmodel.Touch(readmodel.Totals, readmodel.PartnerOwner(uint32(i)))] = true
 	}
 	if row := c.touched(many); row.Touched != readmodel.TouchedKeys(readmodel.TouchedAll[:]) {

@@ -103,8 +103,8 @@ func (s *Change) addTarget(e *entry) {
 	}
 }
 
-// addFound records the keys that follow from the entries that the look-up found.
-func (s *Change) addFound() {
+// addKeysOfFound records the keys that follow from the entries that the look-up found.
+func (s *Change) addKeysOfFound() {
 	for _, p := range s.entries {
 		for _, e := range []*entry{p.before, p.after} {
 			switch {
@@ -170,7 +170,7 @@ func (x *index) add(e *entry) {
 			x.sources[k] = e
 		}
 	}
-	if e.inLine() && e.open() {
+	if e.inQueue() && e.open() {
 		x.line(e)
 	}
 }
@@ -190,17 +190,17 @@ func (x *index) waiting(k groupedKey, selected func(*entry) bool) (out []*entry)
 	return out
 }
 
-// reached returns the highest group that an effect reaches, which is at least the highest that earlier effects of its
-// vault reached. So an entry that joins a group after its settlement takes part in the next one.
-func (s *Change) reached(e *entry, of func(*readmodel.ListRow) *uint64) uint64 {
+// highestGroup returns the highest group that an effect reaches, which is at least the highest that earlier effects
+// of its vault reached. So an entry that joins a group after its settlement takes part in the next one.
+func (s *Change) highestGroup(e *entry, of func(*readmodel.ListRow) *uint64) uint64 {
 	k := totalsOf(e.Vault, e.Vault)
 	s.add(e, func(n *readmodel.ListRow) { *of(n) = max(*of(n), e.groupTo) }, k)
 	n := s.totals[k].after.newest()
 	return *of(&n)
 }
 
-// priced sets the price of the deposits or requests of groups; the first price counts.
-func (s *Change) priced(e *entry) {
+// setPrice sets the price of the deposits or requests of groups; the first price counts.
+func (s *Change) setPrice(e *entry) {
 	k := groupsOfVault(readmodel.Deposit, e.Vault)
 	to := func(n *readmodel.ListRow) *uint64 { return &n.DepositsTo }
 	if e.Kind == readmodel.PricedRequests {
@@ -209,7 +209,7 @@ func (s *Change) priced(e *entry) {
 	}
 	first, last := e.GroupID, e.groupTo
 	if e.By == readmodel.ByUpToGroup {
-		first, last = 0, s.reached(e, to)
+		first, last = 0, s.highestGroup(e, to)
 	}
 	for _, d := range s.index.waiting(k, func(d *entry) bool { return d.GroupID >= first && d.GroupID <= last }) {
 		switch {
@@ -222,8 +222,8 @@ func (s *Change) priced(e *entry) {
 	}
 }
 
-// void voids deposits that have no price yet.
-func (s *Change) void(e *entry) bool {
+// voidDeposits voids deposits that have no price yet.
+func (s *Change) voidDeposits(e *entry) bool {
 	var gone []*entry
 	if e.By == readmodel.ByID {
 		for _, d := range s.index.deposit[entryKey{vault: e.Vault, id: e.ID}] {
@@ -253,10 +253,10 @@ func (s *Change) requestOf(e *entry) *entry {
 	return s.entries[requestKey(e.Vault, e.ID)].after
 }
 
-// funded applies the funding of one request, or of all requests up to a group.
-func (s *Change) funded(e *entry) bool {
+// applyFunding applies the funding of one request, or of all requests up to a group.
+func (s *Change) applyFunding(e *entry) bool {
 	if e.By == readmodel.ByUpToGroup {
-		last := s.reached(e, func(n *readmodel.ListRow) *uint64 { return &n.FundedTo })
+		last := s.highestGroup(e, func(n *readmodel.ListRow) *uint64 { return &n.FundedTo })
 		for _, q := range s.index.waiting(groupsOfVault(readmodel.Requested, e.Vault),
 			func(q *entry) bool { return q.GroupID <= last }) {
 			s.fund(q, e, true)
@@ -283,7 +283,7 @@ func (s *Change) fund(q, e *entry, derive bool) {
 		q.FundedAssets = q.Assets
 	}
 	if q.By == readmodel.Fifo {
-		s.queueUp(q, e)
+		s.placeInQueue(q, e)
 		s.index.line(q)
 	}
 }
@@ -293,8 +293,8 @@ func (x *index) line(q *entry) {
 	x.lines[k] = append(x.lines[k], q)
 }
 
-// queueUp gives a request its place in its owner's queue, by an effect.
-func (s *Change) queueUp(q, by *entry) {
+// placeInQueue gives a request its place in its owner's queue, by an effect.
+func (s *Change) placeInQueue(q, by *entry) {
 	s.add(by, func(n *readmodel.ListRow) {
 		q.CumFrom = n.FundedShares
 		n.FundedShares.Add(&n.FundedShares, &q.Shares)
@@ -318,7 +318,7 @@ func (s *Change) claim(e *entry) bool {
 		if e.derived() {
 			paid := *e
 			if q != nil && e.lacks.assets {
-				paid.Assets = q.worth()
+				paid.Assets = q.amountPaid()
 			}
 			if q != nil && e.unowned() {
 				paid.User = q.User
@@ -352,7 +352,7 @@ func (s *Change) consume(e *entry) bool {
 	s.index.lines[k] = slices.DeleteFunc(s.index.lines[k], func(q *entry) bool {
 		if q.open() && !q.CumTo.Gt(&claimed) {
 			if e.Kind == readmodel.Claimed {
-				q.close(e, q.worth())
+				q.close(e, q.amountPaid())
 			} else {
 				q.close(e, readmodel.Amount{})
 			}
@@ -362,8 +362,8 @@ func (s *Change) consume(e *entry) bool {
 	return possible
 }
 
-// worth is the amount paid for a request whose claim does not contain it.
-func (e *entry) worth() readmodel.Amount {
+// amountPaid is the amount paid for a request whose claim does not contain it.
+func (e *entry) amountPaid() readmodel.Amount {
 	if e.FundedBlock != readmodel.Never {
 		return e.FundedAssets
 	}

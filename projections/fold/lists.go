@@ -24,7 +24,7 @@ func Lists(ctx context.Context, conn driver.Conn, cursor readmodel.ListsCursor, 
 		c.Cursor.Rewrites++
 	}
 	for i := range units {
-		c.name(&units[i])
+		c.collectKeys(&units[i])
 	}
 	if err := c.read(ctx, conn); err != nil {
 		return nil, err
@@ -47,8 +47,8 @@ func Lists(ctx context.Context, conn driver.Conn, cursor readmodel.ListsCursor, 
 	return c, nil
 }
 
-// name records the keys of lists that a unit may change.
-func (c *Change) name(u *decode.Unit) {
+// collectKeys records the keys of lists that a unit may change.
+func (c *Change) collectKeys(u *decode.Unit) {
 	for f := range u.Facts.All() {
 		if f.Skipped {
 			continue
@@ -85,9 +85,9 @@ func (c *Change) Rows(rows *readmodel.Rows[readmodel.ListRow]) {
 	add(c.Cursor.Rows(1)...)
 }
 
-// mostTouched is the maximum number of keys that a unit names. A unit that touches more names everything: a reader
+// maxTouchedKeys is the maximum number of keys that a unit names. A unit that touches more names everything: a reader
 // then drops its whole cache anyway, and the row stays small.
-const mostTouched = 5000
+const maxTouchedKeys = 5000
 
 func (c *Change) touched(keys map[readmodel.TouchedKey]bool) readmodel.ListRow {
 	row := readmodel.ListRow{List: readmodel.TouchedList, Sign: 1, Seq: c.Cursor.Seq}
@@ -95,7 +95,7 @@ func (c *Change) touched(keys map[readmodel.TouchedKey]bool) readmodel.ListRow {
 	if c.retracts { // the block below the lowest retracted record may itself not be recorded, and so be gone for now
 		row.ID = min(c.ancestor, c.Cursor.Block) + 1
 	}
-	if len(keys) > mostTouched {
+	if len(keys) > maxTouchedKeys {
 		keys = map[readmodel.TouchedKey]bool{readmodel.TouchedAll: true}
 	}
 	row.Touched = readmodel.JoinTouched(maps.Keys(keys))

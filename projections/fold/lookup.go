@@ -69,7 +69,7 @@ func (s *Change) read(ctx context.Context, conn driver.Conn) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	s.addFound()
+	s.addKeysOfFound()
 	if err := s.readNumbers(ctx, conn, s.numbers.take()); err != nil {
 		return err
 	}
@@ -177,8 +177,10 @@ const (
 	queryBytes = 2 * keyBytes
 )
 
-// ask runs a query for some keys, in batches that fit into one query, and calls scan for each row.
-func ask(ctx context.Context, conn driver.Conn, question string, keys []string, scan func(driver.Rows) error) error {
+// queryKeys runs a query for some keys, in batches that fit into one query, and calls scan for each row.
+func queryKeys(
+	ctx context.Context, conn driver.Conn, question string, keys []string, scan func(driver.Rows) error,
+) error {
 	settings := readmodel.SmallQuery()
 	settings["max_query_size"] = queryBytes
 	// These take time to plan, and a look-up has no use for them: it names the keys of its rows.
@@ -225,7 +227,7 @@ func readRows(
 ) (live []readmodel.ListRow, err error) {
 	reader := readmodel.ListsTable.NewReader(columns)
 	signs := map[readmodel.ListRow]int{}
-	err = ask(ctx, conn, strings.Replace(sqlRows, "{columns}", reader.SQL, 1), keys, func(rows driver.Rows) error {
+	err = queryKeys(ctx, conn, strings.Replace(sqlRows, "{columns}", reader.SQL, 1), keys, func(rows driver.Rows) error {
 		if err := reader.Scan(rows); err != nil {
 			return err
 		}

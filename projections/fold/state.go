@@ -150,19 +150,19 @@ func (s *Change) effect(e *entry) bool {
 	case readmodel.Supply:
 		s.add(e, func(n *readmodel.ListRow) { n.Supply.Add(&n.Supply, &e.Shares) }, totalsOf(e.Vault, e.Vault))
 	case readmodel.PricedDeposits, readmodel.PricedRequests:
-		s.priced(e)
+		s.setPrice(e)
 	case readmodel.Void:
-		return s.void(e)
+		return s.voidDeposits(e)
 	case readmodel.Instant:
-		s.seen(e)
+		s.addMemberships(e)
 		s.claims(e, &e.Assets)
 	case readmodel.Requested:
-		s.seen(e)
+		s.addMemberships(e)
 		return s.request(e)
 	case readmodel.Claimed:
 		return s.claim(e)
 	case readmodel.Funded:
-		return s.funded(e)
+		return s.applyFunding(e)
 	case readmodel.Cancelled, readmodel.Expired:
 		return s.cancelled(e)
 	}
@@ -187,7 +187,7 @@ func (e *entry) totals() []totalKey {
 }
 
 func (s *Change) deposit(e *entry) {
-	s.seen(e)
+	s.addMemberships(e)
 	s.add(e, func(n *readmodel.ListRow) {
 		n.Deposits++
 		n.Deposited.Add(&n.Deposited, &e.Assets)
@@ -239,7 +239,7 @@ func (s *Change) request(e *entry) bool {
 		n.Estimated.Add(&n.Estimated, &e.Assets)
 	}, e.totals()...)
 	if e.By == readmodel.FifoUnfunded {
-		s.queueUp(q.after, e)
+		s.placeInQueue(q.after, e)
 	}
 	s.index.add(q.after)
 	return true
@@ -260,8 +260,8 @@ func membersOf(e *entry) map[memberKey]totalKey {
 	return out
 }
 
-// seen makes the user of an effect a member of its scopes.
-func (s *Change) seen(e *entry) {
+// addMemberships makes the user of an effect a member of its scopes.
+func (s *Change) addMemberships(e *entry) {
 	for k, counted := range membersOf(e) {
 		if m := s.members[k]; m.after == nil {
 			m.after = &first{e.Block, e.TS}

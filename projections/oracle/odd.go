@@ -8,9 +8,9 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// Odd returns the seqs of the live logs that are in no total, and describes each live log that contradicts the state,
-// in a sentence. It follows only requests that have numbers.
-func (f *Fold) Odd() (quarantined []uint64, impossible []string) {
+// Contradictions returns the seqs of the live logs that are in no total, and describes each live log that
+// contradicts the state, in a sentence. It follows only requests that have numbers.
+func (f *Fold) Contradictions() (quarantined []uint64, impossible []string) {
 	type key struct {
 		vault common.Address
 		id    uint64

@@ -3,7 +3,7 @@
 // call. It shares no code with the projections except the mapping of logs to effects, and no SQL.
 //
 //	record ─▶ Fold, the live records ─▶ Lists: the rows of the table lists
-//	                                 └▶ Odd: logs that are in no total, or contradict the state
+//	                                 └▶ Contradictions: logs that are in no total, or contradict the state
 //
 // The state of a vault follows from the vault's live logs in chain order: by block and index. The first log that
 // requests a withdrawal is the request, the first that ends it is the end, and logs before the request or after the
@@ -96,7 +96,7 @@ func (f *Fold) Apply(r *event.Record) error {
 	if original == nil {
 		return fmt.Errorf("record %d retracts record %d, which is not live", r.GetSeq(), r.GetRetracts())
 	}
-	if !proto.Equal(bare(original), bare(r)) {
+	if !proto.Equal(factOnly(original), factOnly(r)) {
 		return fmt.Errorf("record %d retracts record %d, but has other content", r.GetSeq(), r.GetRetracts())
 	}
 	delete(f.live, r.GetRetracts())
@@ -122,7 +122,7 @@ func (f *Fold) follow(r *event.Record) {
 	switch {
 	case f.retracts && f.highest == 0:
 		f.rewrites++
-		f.newest = f.below(f.lowest)
+		f.newest = f.newestBelow(f.lowest)
 	case f.retracts:
 		f.rewrites++
 		f.newest = f.highest
@@ -132,9 +132,9 @@ func (f *Fold) follow(r *event.Record) {
 	f.retracts, f.lowest, f.highest = false, math.MaxUint64, 0
 }
 
-// below returns the newest live block below a number: a retraction without a new branch makes it the newest one. There
-// are gaps between the records of old blocks.
-func (f *Fold) below(number uint64) (newest uint64) {
+// newestBelow returns the newest live block below a number: a retraction without a new branch makes it the newest
+// one. There are gaps between the records of old blocks.
+func (f *Fold) newestBelow(number uint64) (newest uint64) {
 	for _, r := range f.live {
 		if b := r.GetBlock(); b != nil && b.GetNumber() < number {
 			newest = max(newest, b.GetNumber())
@@ -163,7 +163,7 @@ func (f *Fold) Skips(r *event.Record) bool {
 	return vault != nil && slices.Contains(f.skipped.Vaults, common.BytesToAddress(vault))
 }
 
-func bare(r *event.Record) *event.Record { return &event.Record{Fact: r.GetFact()} }
+func factOnly(r *event.Record) *event.Record { return &event.Record{Fact: r.GetFact()} }
 
 // Records returns the live records in the order of seq.
 func (f *Fold) Records() []*event.Record {

@@ -38,7 +38,7 @@ func newBook(t *testing.T) *book {
 	return &book{t: t, fold: oracle.New(nil), records: map[uint64]*event.Record{}}
 }
 
-func (b *book) put(r *event.Record) uint64 {
+func (b *book) add(r *event.Record) uint64 {
 	b.t.Helper()
 	b.seq++
 	r.Seq = b.seq
@@ -61,17 +61,17 @@ func (b *book) log(block, time uint64, vault common.Address, e contracts.Event) 
 	for _, topic := range topics {
 		l.Topics = append(l.Topics, topic.Bytes())
 	}
-	return b.put(&event.Record{Fact: &event.Record_Log{Log: l}})
+	return b.add(&event.Record{Fact: &event.Record_Log{Log: l}})
 }
 
 func (b *book) block(number, time uint64) uint64 {
 	b.t.Helper()
-	return b.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: number, Time: time}}})
+	return b.add(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: number, Time: time}}})
 }
 
 func (b *book) retract(seq uint64) {
 	b.t.Helper()
-	b.put(&event.Record{Retracts: seq, Fact: b.records[seq].Fact})
+	b.add(&event.Record{Retracts: seq, Fact: b.records[seq].Fact})
 }
 
 func deposit(id int64, owner common.Address, partner uint32, assets *big.Int) contracts.Event {
@@ -146,7 +146,7 @@ func TestLists(t *testing.T) {
 	check("totals of partner 7", totals, "7/A 10 14 2 150", "7/A 14 18446744073709551615 3 152",
 		"7/B 9 18446744073709551615 1 1")
 	same(t, "request 0", b.blocks(), [3]uint64{12, 12, 14})
-	if _, impossible := b.fold.Odd(); len(impossible) != 1 || !strings.Contains(impossible[0], "request 5 is claimed") {
+	if _, impossible := b.fold.Contradictions(); len(impossible) != 1 || !strings.Contains(impossible[0], "request 5 is claimed") {
 		t.Errorf("impossible: %q", impossible)
 	}
 
@@ -155,7 +155,7 @@ func TestLists(t *testing.T) {
 	b.fold.Skip(oracle.Skipped{})
 	b.retract(stranger + 1)
 	b.retract(stranger)
-	if _, impossible := b.fold.Odd(); len(impossible) != 0 {
+	if _, impossible := b.fold.Contradictions(); len(impossible) != 0 {
 		t.Errorf("impossible after the retraction: %q", impossible)
 	}
 	check("members after the retraction", b.rows(readmodel.Members, members), everyone...)
@@ -212,7 +212,7 @@ func TestWithdrawals(t *testing.T) {
 			b.log(uint64(i)+1, 1, vaultA, e)
 		}
 		same(t, name, b.blocks(), c.want)
-		if _, impossible := b.fold.Odd(); len(impossible) != c.impossible {
+		if _, impossible := b.fold.Contradictions(); len(impossible) != c.impossible {
 			t.Errorf("%s: impossible are %q", name, impossible)
 		}
 	}
@@ -243,11 +243,11 @@ func TestFundedByNoNumber(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := newBook(t)
-		b.put(&event.Record{Fact: &event.Record_Vault{Vault: v}})
+		b.add(&event.Record{Fact: &event.Record_Vault{Vault: v}})
 		b.log(1, 1, vaultA, deposit(0, alice, 0, n(5)))
 		b.log(2, 1, vaultA, claim(0, alice, 5))
 		b.log(3, 1, vaultA, claim(0, alice, 5))
-		if _, got := b.fold.Odd(); len(got) != impossible {
+		if _, got := b.fold.Contradictions(); len(got) != impossible {
 			t.Errorf("with the rule %q, impossible are %q", rule, got)
 		}
 	}
@@ -268,7 +268,7 @@ func TestQuarantined(t *testing.T) {
 	largest := new(big.Int).Sub(new(big.Int).Lsh(n(1), 191), n(1))
 	b.log(1, 1, vaultA, deposit(1, alice, 0, largest))
 	b.log(1, 1, vaultA, deposit(2, alice, 0, new(big.Int).Add(largest, n(1))))
-	quarantined, _ := b.fold.Odd()
+	quarantined, _ := b.fold.Contradictions()
 	same(t, "quarantined", quarantined, []uint64{2})
 	deposits := b.rows(readmodel.UserEvents, func(r readmodel.ListRow) []any { return []any{r.ID, r.Assets.Dec()} })
 	same(t, "deposits", deposits, []string{"1 " + largest.String()})
@@ -303,7 +303,7 @@ func TestImpossibleSweeps(t *testing.T) {
 	sweep(vaultB, 1, 1)
 	sweep(vaultA, 4, 4)
 	sweep(vaultA, 6, 7)
-	if _, got := b.fold.Odd(); len(got) != 1 || !strings.Contains(got[0], "sweeps deposits 6 to 7 after deposit 4") {
+	if _, got := b.fold.Contradictions(); len(got) != 1 || !strings.Contains(got[0], "sweeps deposits 6 to 7 after deposit 4") {
 		t.Errorf("impossible: %q", got)
 	}
 }
@@ -313,14 +313,14 @@ func TestImpossibleSweeps(t *testing.T) {
 func TestBlocksAfterARetraction(t *testing.T) {
 	b := newBook(t)
 	unit := func(number uint64) uint64 {
-		return b.put(&event.Record{Boundary: true,
+		return b.add(&event.Record{Boundary: true,
 			Fact: &event.Record_Block{Block: &event.Block{Number: number, Time: number}}})
 	}
 	unit(1000)
 	gone := []uint64{b.log(1004, 1004, vaultA, deposit(1, alice, 0, n(1))), unit(1005)}
 	late := unit(500)
 	b.retract(gone[0])
-	b.put(&event.Record{Boundary: true, Retracts: gone[1], Fact: b.records[gone[1]].Fact})
+	b.add(&event.Record{Boundary: true, Retracts: gone[1], Fact: b.records[gone[1]].Fact})
 	again := unit(1002)
 	b.fold.Skip(oracle.Skipped{From: late})
 	if !b.fold.Skips(b.records[late]) || b.fold.Skips(b.records[again]) {

@@ -127,7 +127,7 @@ func againstChain(ctx context.Context, options Options, cursor *event.Cursor, re
 
 // connect checks that the node serves the log's chain.
 func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
-	err := c.ask(ctx, func(ctx context.Context) error {
+	err := c.call(ctx, func(ctx context.Context) error {
 		client, err := rpc.DialOptions(ctx, c.url, rpc.WithHTTPClient(contracts.NodeClient(http.DefaultTransport)))
 		c.client = ethclient.NewClient(client)
 		return err
@@ -136,7 +136,7 @@ func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
 		return fmt.Errorf("connect to the chain's node: %w", err)
 	}
 	var id *big.Int
-	err = c.ask(ctx, func(ctx context.Context) (err error) {
+	err = c.call(ctx, func(ctx context.Context) (err error) {
 		id, err = c.client.ChainID(ctx)
 		return err
 	})
@@ -152,9 +152,9 @@ func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
 	return nil
 }
 
-// ask sends one request to the node, when the rate limit allows it and within the timeout. The error contains no part
+// call sends one request to the node, when the rate limit allows it and within the timeout. The error contains no part
 // of the URL that may be a key.
-func (c *chainCheck) ask(ctx context.Context, question func(context.Context) error) error {
+func (c *chainCheck) call(ctx context.Context, question func(context.Context) error) error {
 	if err := c.pace.Wait(ctx); err != nil {
 		return fmt.Errorf("wait for the rate limit of %s: %w", contracts.EndpointName(c.url), err)
 	}
@@ -268,8 +268,8 @@ func (v *vaultBooks) add(e *mapping.Effect) {
 // total returns the expected result of a view.
 func (v *vaultBooks) total(view string) *big.Int { return cmp.Or(v.totals[view], new(big.Int)) }
 
-// ours returns the logs that belong to the vaults: their contracts may also emit logs for others.
-func (c *chainCheck) ours(returned []types.Log, vaults []common.Address) []types.Log {
+// ofVaults returns the logs that belong to the vaults: their contracts may also emit logs for others.
+func (c *chainCheck) ofVaults(returned []types.Log, vaults []common.Address) []types.Log {
 	return slices.DeleteFunc(returned, func(l types.Log) bool {
 		return !slices.ContainsFunc(vaults,
 			func(v common.Address) bool { return c.mapped.Of(v).TakesLog(l.Address, l.Topics) })
@@ -307,7 +307,7 @@ func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 // compareBlock compares one block with the chain's block at its height, and then its logs, and returns the first
 // difference, empty if none. The hash comes first: many nodes still return the logs of an orphaned block.
 func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash common.Hash) (difference string, err error) {
-	if difference, err = c.left(ctx, number, hash); difference != "" || err != nil {
+	if difference, err = c.compareHash(ctx, number, hash); difference != "" || err != nil {
 		return difference, err
 	}
 	vaults := c.covering(number)
@@ -318,7 +318,7 @@ func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash commo
 			return c.replaced(ctx, number, hash, fmt.Errorf("request the logs of block %d: %w", number, err))
 		}
 	}
-	if difference = differ(c.logs[hash], c.ours(returned, vaults)); difference != "" {
+	if difference = differ(c.logs[hash], c.ofVaults(returned, vaults)); difference != "" {
 		return inBlock(number, hash, difference), nil
 	}
 	return "", nil
@@ -328,10 +328,10 @@ func inBlock(number uint64, hash common.Hash, difference string) string {
 	return fmt.Sprintf("block %d with hash %s: %s", number, hash, difference)
 }
 
-// left compares a block's hash with the chain's hash at its height, and returns the difference, empty if none.
-func (c *chainCheck) left(ctx context.Context, number uint64, hash common.Hash) (difference string, err error) {
+// compareHash compares a block's hash with the chain's hash at its height, and returns the difference, empty if none.
+func (c *chainCheck) compareHash(ctx context.Context, number uint64, hash common.Hash) (difference string, err error) {
 	var now *struct{ Hash common.Hash }
-	err = c.ask(ctx, func(ctx context.Context) error {
+	err = c.call(ctx, func(ctx context.Context) error {
 		return c.client.Client().CallContext(ctx, &now, "eth_getBlockByNumber", hexutil.Uint64(number), false)
 	})
 	switch {
@@ -357,7 +357,7 @@ func (c *chainCheck) replaced(
 	if !errors.As(fault, &refused) {
 		return "", fault
 	}
-	difference, err = c.left(ctx, number, hash)
+	difference, err = c.compareHash(ctx, number, hash)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%w; and %w", fault, err)
@@ -422,7 +422,7 @@ func (c *chainCheck) compareTotals(ctx context.Context, address common.Address, 
 		want := v.total(view)
 		var got *big.Int
 		err := c.view(ctx, address, &got, view)
-		if absent(err) && check.Compared == 0 {
+		if lacksView(err) && check.Compared == 0 {
 			check.Name += " (no such views)"
 			return nil
 		}
@@ -452,7 +452,7 @@ func (c *chainCheck) atHead(ctx context.Context, check *Check, fault error) erro
 func (c *chainCheck) view(ctx context.Context, vault common.Address, result any, method string,
 	arguments ...any) error {
 	contract := bind.NewBoundContract(vault, *contracts.VaultABI(), c.client, nil, nil)
-	return c.ask(ctx, func(ctx context.Context) error {
+	return c.call(ctx, func(ctx context.Context) error {
 		return contract.Call(&bind.CallOpts{Context: ctx, BlockHash: common.Hash(c.head.GetHash())}, &[]any{result}, method,
 			arguments...)
 	})
@@ -489,8 +489,8 @@ func (c *chainCheck) compareQueue(ctx context.Context, address common.Address, v
 	return nil
 }
 
-// absent reports whether a call failed because the contract has no such view.
-func absent(err error) bool {
+// lacksView reports whether a call failed because the contract has no such view.
+func lacksView(err error) bool {
 	var refused rpc.Error
 	return errors.Is(err, bind.ErrNoCode) || errors.As(err, &refused) && refused.ErrorCode() == 3 || err != nil &&
 		err.Error() == "execution reverted"

@@ -265,7 +265,7 @@ func (v *verifier) againstFold(ctx context.Context, seq uint64) (done bool, err 
 	if at != seq {
 		return false, nil
 	}
-	v.report.Quarantined, v.report.Impossible = v.fold.Odd()
+	v.report.Quarantined, v.report.Impossible = v.fold.Contradictions()
 	want := slices.DeleteFunc(v.fold.Lists(), func(r readmodel.ListRow) bool { return !v.sample.whole(&r) })
 	slices.SortFunc(want, compareRows)
 	for _, list := range folded() {

@@ -85,8 +85,8 @@ func skippedBy(ctx context.Context, conn driver.Conn, seq uint64) (s oracle.Skip
 	return s, nil
 }
 
-// hexes returns vaults for a report, without some.
-func hexes(vaults, without []common.Address) (out []string) {
+// hexWithout returns vaults for a report, without some.
+func hexWithout(vaults, without []common.Address) (out []string) {
 	for _, v := range vaults {
 		if !slices.Contains(without, v) {
 			out = append(out, v.Hex())
@@ -137,8 +137,8 @@ func (v *verifier) printsOf(ctx context.Context) (map[uint64]fingerprint, error)
 	return found, nil
 }
 
-// errEnough stops reading the log.
-var errEnough = errors.New("that is enough")
+// errStop stops reading the log.
+var errStop = errors.New("that is enough")
 
 // compareThousand compares the rows of a thousand seqs one by one.
 func (v *verifier) compareThousand(ctx context.Context, thousand uint64, check *Check) error {
@@ -152,11 +152,11 @@ func (v *verifier) compareThousand(ctx context.Context, thousand uint64, check *
 			}
 		}
 		if e.GetBoundary() && e.GetSeq() >= to {
-			return errEnough
+			return errStop
 		}
 		return nil
 	})
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errStop) {
 		err = nil
 	}
 	if err != nil {

@@ -56,7 +56,7 @@ func (c *chainCheck) ofChain(ctx context.Context, query ethereum.FilterQuery) ([
 		filter["fromBlock"], filter["toBlock"] = (*hexutil.Big)(query.FromBlock), (*hexutil.Big)(query.ToBlock)
 	}
 	var items []json.RawMessage
-	if err := c.ask(ctx, func(ctx context.Context) error {
+	if err := c.call(ctx, func(ctx context.Context) error {
 		return c.client.Client().CallContext(ctx, &items, "eth_getLogs", filter)
 	}); err != nil {
 		return nil, err

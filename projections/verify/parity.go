@@ -89,8 +89,8 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 		}
 	}
 	byLive, byNew := skipped[0].Vaults, skipped[1].Vaults
-	c.report.SkippedByLive, c.report.SkippedByNew = hexes(byLive, byNew), hexes(byNew, byLive)
-	c.both = notOf(slices.Concat(byLive, byNew))
+	c.report.SkippedByLive, c.report.SkippedByNew = hexWithout(byLive, byNew), hexWithout(byNew, byLive)
+	c.both = excluding(slices.Concat(byLive, byNew))
 	if err := c.rows(ctx); err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference
 		}
 		return "", err
 	}
-	for _, l := range c.ours(logs, s.vaults) {
+	for _, l := range c.ofVaults(logs, s.vaults) {
 		numbers[l.BlockHash], returned[l.BlockHash] = l.BlockNumber, append(returned[l.BlockHash], l)
 	}
 	for _, hash := range inOrder(numbers) {

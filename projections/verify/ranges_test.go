@@ -15,9 +15,9 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// loses removes a vault's third block with logs from a log, as if a backfill had lost it: both its logs and its
+// loseBlock removes a vault's third block with logs from a log, as if a backfill had lost it: both its logs and its
 // record.
-func loses(
+func loseBlock(
 	cursor *event.Cursor, records []*event.Record, vault common.Address,
 ) (lost uint64, _ *event.Cursor, _ []*event.Record) {
 	var numbers []uint64
@@ -84,7 +84,7 @@ func TestChainHasABlockThatTheLogLost(t *testing.T) {
 			t.Errorf("%s: want %d blocks equal, got\n%s", name, blocks, report)
 		}
 	}
-	lost, cursor, records := loses(cursor, records, v.vaults[0].Address)
+	lost, cursor, records := loseBlock(cursor, records, v.vaults[0].Address)
 	for name, node := range map[string]string{"all at once": v.url, "7 blocks at most": refuses} {
 		report, err := v.compare(node, cursor, records)
 		must(t, err)
@@ -116,7 +116,7 @@ func TestRangesOfASample(t *testing.T) {
 	t.Parallel()
 	v := newDevChain(t)
 	cursor, records := v.log(v.left())
-	_, cursor, records = loses(cursor, records, v.vaults[0].Address)
+	_, cursor, records = loseBlock(cursor, records, v.vaults[0].Address)
 	var widest atomic.Uint64
 	node := v.node(func(method string, params []json.RawMessage) (any, any, bool) {
 		widest.Store(max(widest.Load(), width(method, params))) // one request at a time

@@ -26,9 +26,9 @@ func newSample(n uint64) sample {
 func (s sample) user(a common.Address) bool { return s.number(binary.BigEndian.Uint64(a[12:])) }
 func (s sample) number(i uint64) bool       { return i%s.n == s.k }
 
-// keeps reports whether a record is needed for the sample. All records of vaults with their own mapping are, because
+// includes reports whether a record is needed for the sample. All records of vaults with their own mapping are, because
 // the effects of a log may depend on others.
-func (s sample) keeps(vaults *mapping.Vaults, r *event.Record) bool {
+func (s sample) includes(vaults *mapping.Vaults, r *event.Record) bool {
 	if r.GetLog() == nil || s.n <= 1 {
 		return true
 	}

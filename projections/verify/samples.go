@@ -83,11 +83,11 @@ func (c *chainCheck) compareSample(
 	ctx context.Context, contract common.Address, s *event.Sample,
 ) (difference string, known bool, err error) {
 	vault, hash := common.BytesToAddress(s.GetVault()), common.BytesToHash(s.GetBlockHash())
-	if difference, err = c.left(ctx, s.GetBlockNumber(), hash); difference != "" || err != nil {
+	if difference, err = c.compareHash(ctx, s.GetBlockNumber(), hash); difference != "" || err != nil {
 		return difference, true, err
 	}
 	var output []byte
-	err = c.ask(ctx, func(ctx context.Context) (err error) {
+	err = c.call(ctx, func(ctx context.Context) (err error) {
 		output, err = c.client.CallContractAtHash(ctx,
 			ethereum.CallMsg{To: &contract, Data: mapping.SampleCall(s.GetNavDigits())}, hash)
 		return err
@@ -99,11 +99,11 @@ func (c *chainCheck) compareSample(
 	case err == nil:
 		return inBlock(s.GetBlockNumber(), hash, fmt.Sprintf("%s of vault %s returns 0x%x, but the log's sample is 0x%x",
 			mapping.ConvertToAssets, vault, output, s.GetAssets())), true, nil
-	case absent(err), errors.As(err, &refused) && strings.Contains(strings.ToLower(err.Error()), "revert"):
+	case lacksView(err), errors.As(err, &refused) && strings.Contains(strings.ToLower(err.Error()), "revert"):
 		return inBlock(s.GetBlockNumber(), hash,
 			fmt.Sprintf("%s of vault %s reverts, but the log has a sample", mapping.ConvertToAssets, vault)), true, nil
 	case errors.As(err, &refused):
-		difference, err = c.left(ctx, s.GetBlockNumber(), hash)
+		difference, err = c.compareHash(ctx, s.GetBlockNumber(), hash)
 		return difference, difference != "", err
 	}
 	return "", false, fmt.Errorf("call %s of vault %s at block %d: %w", mapping.ConvertToAssets, vault, s.GetBlockNumber(),

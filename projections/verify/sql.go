@@ -50,8 +50,8 @@ func texts(ctx context.Context, conn driver.Conn, ask string, parameters numbers
 	}
 }
 
-// notOf returns the condition that a row belongs to none of these vaults.
-func notOf(vaults []common.Address) string {
+// excluding returns the condition that a row belongs to none of these vaults.
+func excluding(vaults []common.Address) string {
 	if len(vaults) == 0 {
 		return "1"
 	}

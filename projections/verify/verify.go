@@ -141,12 +141,12 @@ func kafkaLog(chainID uint64, kafka chainlog.Config) readLog {
 		err := chainlog.ReadAfter(ctx, chainID, after, func(e chainlog.Entry) error {
 			err := visit(e)
 			if err == nil && e.GetSeq() >= to {
-				err = errEnough
+				err = errStop
 			}
 			return err
 		}, kafka.Options()...)
 		switch {
-		case errors.Is(err, errEnough):
+		case errors.Is(err, errStop):
 			return nil
 		case err == nil:
 			return fmt.Errorf("%s ends before seq %d: restore it from a replica or a backup", chainlog.LogTopic(chainID), to)
@@ -174,7 +174,7 @@ func newVerifier(c connections, log readLog, options Options) *verifier {
 	v := &verifier{connections: c, log: log, report: new(Report), options: options, sample: newSample(options.Sample),
 		definitions: newDefinitions(c.session), fold: oracle.New(options.vaults)}
 	if options.Node == "" { // the chain's totals need every log
-		v.fold = oracle.Sampled(options.vaults, v.sample.keeps)
+		v.fold = oracle.Sampled(options.vaults, v.sample.includes)
 	}
 	return v
 }
@@ -252,8 +252,8 @@ func (v *verifier) events(ctx context.Context) (built bool, err error) {
 	}
 	v.fold.Skip(skipped)
 	v.report.Checks = []Check{{Name: "log: seq contiguous"}}
-	v.report.Skipped = hexes(skipped.Vaults, nil)
-	v.mustHave(skipped.Vaults)
+	v.report.Skipped = hexWithout(skipped.Vaults, nil)
+	v.checkVaults(skipped.Vaults)
 	if err := v.follow(ctx, v.report.Seq); err != nil {
 		return false, err
 	}
@@ -263,9 +263,9 @@ func (v *verifier) events(ctx context.Context) (built bool, err error) {
 	return built, v.againstLog(ctx)
 }
 
-// mustHave checks that the generation skips no vault that the log had when it was created, except those that it omits.
-// It skips the others because they joined later.
-func (v *verifier) mustHave(skipped []common.Address) {
+// checkVaults checks that the generation skips no vault that the log had when it was created, except those that it
+// omits. It skips the others because they joined later.
+func (v *verifier) checkVaults(skipped []common.Address) {
 	if len(v.options.has) == 0 {
 		return
 	}

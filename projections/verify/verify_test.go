@@ -523,7 +523,7 @@ func TestSample(t *testing.T) {
 		for k := range uint64(3) {
 			v := newVerifier(connections{g.conn, g.session}, recordsLog(s.Records), Options{})
 			v.sample, v.definitions = sample{3, k}, definitions
-			v.fold = oracle.Sampled(nil, v.sample.keeps)
+			v.fold = oracle.Sampled(nil, v.sample.includes)
 			must(t, v.tables(t.Context()))
 			for _, c := range v.report.Checks {
 				if !strings.HasSuffix(c.Name, ": the fold of the log") || c.Name == "blocks: the fold of the log" {
@@ -571,7 +571,7 @@ func TestSampleOfAnotherOwner(t *testing.T) {
 	for k := range uint64(3) {
 		v := newVerifier(connections{g.conn, g.session}, recordsLog(s.Records), Options{})
 		v.sample = sample{3, k}
-		v.fold = oracle.Sampled(nil, v.sample.keeps)
+		v.fold = oracle.Sampled(nil, v.sample.includes)
 		must(t, v.tables(t.Context()))
 		if err := v.report.Err(); err != nil {
 			t.Errorf("sample %d of 3: %v", k, err)

@@ -248,13 +248,13 @@ func TestCursorCannotBeRead(t *testing.T) {
 	s.readAt = time.Now().Add(-cursorAge)
 	limited, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if _, _, err := s.look(limited); !errors.Is(err, errRefused) || limited.Err() != nil {
+	if _, _, err := s.rereadCursor(limited); !errors.Is(err, errRefused) || limited.Err() != nil {
 		t.Errorf("an old cursor that cannot be read: %v", err)
 	}
-	if _, _, err := unreachable().look(ended); !errors.Is(err, errRefused) || !errors.Is(err, context.Canceled) {
+	if _, _, err := unreachable().rereadCursor(ended); !errors.Is(err, errRefused) || !errors.Is(err, context.Canceled) {
 		t.Errorf("a cursor that cannot be read when the program is to end: %v", err)
 	}
-	if _, _, err := g.writer(t).events.look(ended); err != nil {
+	if _, _, err := g.writer(t).events.rereadCursor(ended); err != nil {
 		t.Errorf("a cursor that can be read when the program is to end: %v", err)
 	}
 	s = unreachable()

@@ -74,7 +74,7 @@ func (s *swapper) swap(ctx context.Context, rows block, last uint64) error {
 	var failure error // of the last insert
 	for absent := 0; time.Since(s.readAt) < cursorAge; {
 		failure = s.insert(ctx, rows, token, absent)
-		seen, at, err := s.look(ctx)
+		seen, at, err := s.rereadCursor(ctx)
 		switch {
 		case err != nil:
 			return errors.Join(failure, err)
@@ -108,7 +108,7 @@ func (s *swapper) refresh(ctx context.Context, last uint64) error {
 	if time.Since(s.readAt) < cursorAge/2 {
 		return nil
 	}
-	seen, at, err := s.look(ctx)
+	seen, at, err := s.rereadCursor(ctx)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (s *swapper) insert(ctx context.Context, rows block, token string, absent i
 	if err == nil {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.seq, err), s.settle(ctx, queryID))
+	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.seq, err), s.waitForInsertEnd(ctx, queryID))
 }
 
 // send inserts rows as one block.
@@ -157,9 +157,9 @@ func send(ctx context.Context, conn driver.Conn, table, names string, rows block
 	return batch.Send()
 }
 
-// settle waits until the engine no longer runs the insert. If this is not known before the cursor is too old, it
-// returns the reason.
-func (s *swapper) settle(ctx context.Context, queryID string) (unknown error) {
+// waitForInsertEnd waits until the engine no longer runs the insert. If this is not known before the cursor is too
+// old, it returns the reason.
+func (s *swapper) waitForInsertEnd(ctx context.Context, queryID string) (unknown error) {
 	for time.Since(s.readAt) < cursorAge {
 		var running uint64
 		question := "SELECT count() FROM " + s.processes + " WHERE query_id = {id:String}"
@@ -177,9 +177,9 @@ func (s *swapper) settle(ctx context.Context, queryID string) (unknown error) {
 	return unknown // the next insert is not sent, and the batch fails
 }
 
-// look reads the cursor again, which is at seq 0 if the table has lost the row of the previous one, and retries for as
-// long as that is not too old.
-func (s *swapper) look(ctx context.Context) (mark, time.Time, error) {
+// rereadCursor reads the cursor again, which is at seq 0 if the table has lost the row of the previous one, and
+// retries for as long as that is not too old.
+func (s *swapper) rereadCursor(ctx context.Context) (mark, time.Time, error) {
 	// This does not follow the program's cancellation: the outcome of the last insert is worth waiting for.
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), insertTimeout)
 	defer cancel()

@@ -144,7 +144,7 @@ func Fields(m []byte, see func(n protowire.Number, v uint64, b []byte)) error {
 	for len(m) > 0 {
 		number, kind, n := protowire.ConsumeTag(m)
 		if n < 0 {
-			return ErrMangled
+			return ErrMalformed
 		}
 		m = m[n:]
 		switch kind {
@@ -162,15 +162,15 @@ func Fields(m []byte, see func(n protowire.Number, v uint64, b []byte)) error {
 			n = protowire.ConsumeFieldValue(number, kind, m)
 		}
 		if n < 0 {
-			return ErrMangled
+			return ErrMalformed
 		}
 		m = m[n:]
 	}
 	return nil
 }
 
-// ErrMangled means that bytes are not the protobuf of a record.
-var ErrMangled = errors.New("it is not the protobuf of a record")
+// ErrMalformed means that bytes are not the protobuf of a record.
+var ErrMalformed = errors.New("it is not the protobuf of a record")
 
 var errNoFact = errors.New("it has no fact or no seq")
 

@@ -141,7 +141,7 @@ func (r *Reader) accept(records []*kgo.Record) ([]Raw, error) {
 			r.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{in.Topic: {0: {Epoch: -1, Offset: 0}}})
 			return entries, nil
 		}
-		if want := r.want(); record.Seq != want && !(first && record.Seq < want) {
+		if want := r.expectedSeq(); record.Seq != want && !(first && record.Seq < want) {
 			return entries, &HoleError{Topic: in.Topic, Offset: in.Offset, Want: want, Got: record.Seq}
 		}
 		r.seen = record.Seq
@@ -153,9 +153,9 @@ func (r *Reader) accept(records []*kgo.Record) ([]Raw, error) {
 	return entries, nil
 }
 
-// want returns the expected next seq. The first fetched record may be an earlier one, but the records before the
+// expectedSeq returns the expected next seq. The first fetched record may be an earlier one, but the records before the
 // position must be contiguous too, so that a repeated seq is always noticed.
-func (r *Reader) want() uint64 {
+func (r *Reader) expectedSeq() uint64 {
 	if r.seen == 0 {
 		return r.last + 1
 	}
@@ -387,7 +387,7 @@ func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
 	}
 	for {
 		committed, err := listEnds(ctx, adm.ListCommittedOffsets, Topics(chainID))
-		if err != nil || !behind(committed, written) {
+		if err != nil || !uncommitted(committed, written) {
 			return err
 		}
 		select {
@@ -400,8 +400,8 @@ func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
 
 const settlePause = 10 * time.Millisecond
 
-// behind reports whether one of the partitions is committed less far than written.
-func behind(committed, written kadm.ListedOffsets) (is bool) {
+// uncommitted reports whether one of the partitions is committed less far than written.
+func uncommitted(committed, written kadm.ListedOffsets) (is bool) {
 	written.Each(func(w kadm.ListedOffset) {
 		c, _ := committed.Lookup(w.Topic, w.Partition)
 		is = is || c.Offset < w.Offset

@@ -65,8 +65,8 @@ func (r Right) OperationName() string {
 	return name.String()
 }
 
-// showing reports whether the right implies Describe on the resource.
-func (r Right) showing() bool {
+// impliesDescribe reports whether the right implies Describe on the resource.
+func (r Right) impliesDescribe() bool {
 	return r.Operation == kmsg.ACLOperationRead || r.Operation == kmsg.ACLOperationWrite ||
 		r.Operation == kmsg.ACLOperationDescribe
 }
@@ -128,7 +128,7 @@ func Lacking(
 			if may {
 				known, may = len(operations) > 0, slices.Contains(operations, r.Operation)
 			} else { // nothing else is reported without Describe
-				known = known && r.showing()
+				known = known && r.impliesDescribe()
 			}
 		case kmsg.ACLResourceTypeGroup:
 			err = coordinated(ctx, func() error {

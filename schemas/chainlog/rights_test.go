@@ -166,7 +166,7 @@ func read(ctx context.Context, c chainlog.Config) error {
 	return err
 }
 
-func (g *guarded) deed(user string) error {
+func (g *guarded) operate(user string) error {
 	ctx, cancel := context.WithTimeout(g.t.Context(), patient)
 	defer cancel()
 	return operations[user](ctx, g)
@@ -194,8 +194,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A broker that has no coordinator yet, because nothing has requested one, reports the rights on groups and transactional
-// ids too. It must be the first test of the broker.
+// A broker that has no coordinator yet, because nothing has requested one, reports the rights on groups and
+// transactional ids too. It must be the first test of the broker.
 func reportedByANewBroker(t *testing.T, g *guarded) {
 	if _, _, err := chainlog.Lacking(t.Context(), g.AdminAs(t, chainlog.Ingest), chainlog.Ingest, chainID); err != nil {
 		t.Error(err)
@@ -257,7 +257,7 @@ func (g *guarded) delete(topic string) error {
 func sufficientAndNecessary(t *testing.T, g *guarded) {
 	for _, user := range []string{chainlog.Ingest, chainlog.Project, chainlog.Dispatch, chainlog.Operator} {
 		// ingest makes the topics
-		g.eventually(user, func() error { return g.deed(user) })
+		g.eventually(user, func() error { return g.operate(user) })
 	}
 	for _, user := range chainlog.Users {
 		adm := g.AdminAs(t, user)
@@ -293,18 +293,18 @@ func sufficientAndNecessary(t *testing.T, g *guarded) {
 			if creates { // it is needed for a topic that does not exist
 				g.eventually("deleted", func() error { return g.delete(right.Name) })
 			}
-			if err = g.deed(user); !isRefusal(err) {
+			if err = g.operate(user); !isRefusal(err) {
 				t.Errorf("%s works without %s: %v", user, right, err)
 			}
 			if _, err := g.admin.CreateACLs(t.Context(), rule()); err != nil {
 				t.Fatal(err)
 			}
 			if creates {
-				g.eventually("created again", func() error { return g.deed(user) })
+				g.eventually("created again", func() error { return g.operate(user) })
 			}
 			g.eventually("granted again", lacks())
 		}
-		g.must(g.deed(user))
+		g.must(g.operate(user))
 	}
 }
 
@@ -316,7 +316,7 @@ func isRefusal(err error) bool {
 // No user can do another user's work, or more than that: the operations that the broker reports for
 // each topic are the granted ones, and attempts at others are rejected.
 func noUserDoesMore(t *testing.T, g *guarded) {
-	g.eventually("the topics are created", func() error { return g.deed(chainlog.Ingest) })
+	g.eventually("the topics are created", func() error { return g.operate(chainlog.Ingest) })
 	for _, user := range chainlog.Users {
 		client := g.As(t, user)
 		adm := kadm.NewClient(client)
@@ -372,7 +372,7 @@ func noUserDoesMore(t *testing.T, g *guarded) {
 			t.Errorf("%s sets a password: %v", user, err)
 		}
 	}
-	g.must(g.deed(chainlog.Ingest)) // it was not fenced
+	g.must(g.operate(chainlog.Ingest)) // it was not fenced
 }
 
 // A client without a login, or with a wrong one, is rejected at every listener, with the remedy.

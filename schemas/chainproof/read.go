@@ -38,7 +38,7 @@ func ReadHeader(raw []byte) (*types.Header, error) {
 	if err != nil {
 		return nil, &UnprovableError{fmt.Sprintf("its header does not have the fields of a header of Ethereum: %v", err)}
 	}
-	if more := members.foreign(); h.Hash() != hash && len(more) > 0 {
+	if more := members.unknownNames(); h.Hash() != hash && len(more) > 0 {
 		return nil, &UnprovableError{fmt.Sprintf("its header has %s, which no header of Ethereum has, and does not hash "+
 			"to its hash without", strings.Join(more[:min(len(more), 3)], ", "))}
 	}
@@ -54,7 +54,7 @@ func Seals(raw []byte, hash common.Hash) (seals, plain bool) {
 		return false, false
 	}
 	h, err := exactly[types.Header](members)
-	return err == nil && h.Hash() == hash, err == nil && len(members.foreign()) == 0
+	return err == nil && h.Hash() == hash, err == nil && len(members.unknownNames()) == 0
 }
 
 // members are the members of a JSON object by their exact names.
@@ -100,8 +100,8 @@ var known = strings.Fields(`parentHash sha3Uncles miner stateRoot transactionsRo
 	parentBeaconBlockRoot requestsHash blockAccessListHash slotNumber
 	hash transactions uncles withdrawals size totalDifficulty author sealFields l1BlockNumber sendRoot sendCount`)
 
-// foreign returns the names of the other members that are not null.
-func (m members) foreign() (names []string) {
+// unknownNames returns the names of the other members that are not null.
+func (m members) unknownNames() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if !m.none(name) && !slices.Contains(known, name) {
 			names = append(names, fmt.Sprintf("%.40q", name))

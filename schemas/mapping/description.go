@@ -104,7 +104,7 @@ func (c *checker) vault(root *yaml.Node, preset func(string) (*Mapping, error)) 
 		for _, item := range items {
 			c.blockRange(d, item, preset)
 		}
-		if err := d.together(); err != nil && c.found == 0 {
+		if err := d.checkTogether(); err != nil && c.found == 0 {
 			first, _, _ := strings.Cut(err.Error(), "\n")
 			c.at(e.value, 0, "%s", first)
 		}
@@ -115,7 +115,7 @@ func (c *checker) vault(root *yaml.Node, preset func(string) (*Mapping, error)) 
 	return d
 }
 
-func (d *Description) together() error {
+func (d *Description) checkTogether() error {
 	all := make([]*Mapping, len(d.Ranges))
 	for i, r := range d.Ranges {
 		all[i] = r.Mapping

@@ -205,15 +205,15 @@ func (c *checker) document(text []byte) *yaml.Node {
 		c.at(whole, 0, "this is not YAML: %s", said)
 		return nil
 	}
-	if !c.plain(root.Content[0], 0) {
+	if !c.checkPlain(root.Content[0], 0) {
 		return nil
 	}
 	return root.Content[0]
 }
 
-// plain reports anchors, aliases and deep nesting, which the language does not have, and characters that are not
+// checkPlain reports anchors, aliases and deep nesting, which the language does not have, and characters that are not
 // displayed: they would hide what a mapping says, and a canonical text with some of them is not YAML.
-func (c *checker) plain(n *yaml.Node, depth int) bool {
+func (c *checker) checkPlain(n *yaml.Node, depth int) bool {
 	hidden := strings.IndexFunc(n.Value, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsGraphic(r) })
 	switch {
 	case hidden >= 0 && !c.recorded:
@@ -228,7 +228,7 @@ func (c *checker) plain(n *yaml.Node, depth int) bool {
 		return false
 	}
 	for _, inner := range n.Content {
-		if !c.plain(inner, depth+1) {
+		if !c.checkPlain(inner, depth+1) {
 			return false
 		}
 	}
@@ -269,7 +269,7 @@ func (c *checker) mapping(root *yaml.Node) *Mapping {
 	c.shadowed(m)
 	c.queue(m)
 	c.companions(m)
-	c.unread(m, named(entries, "sources"))
+	c.checkUnusedSource(m, named(entries, "sources"))
 	if e := named(entries, "nav"); e != nil {
 		c.nav(m, e.value)
 	}
@@ -292,8 +292,8 @@ func (c *checker) roles(m *Mapping, n *yaml.Node) {
 	}
 }
 
-// unread reports a required source that no rule is for. The vault itself may have only its NAV and its name.
-func (c *checker) unread(m *Mapping, sources *entry) {
+// checkUnusedSource reports a required source that no rule is for. The vault itself may have only its NAV and its name.
+func (c *checker) checkUnusedSource(m *Mapping, sources *entry) {
 	if c.found > 0 || c.recorded {
 		return
 	}
@@ -420,9 +420,9 @@ func (c *checker) rule(m *Mapping, n *yaml.Node) {
 	m.rules = append(m.rules, r)
 }
 
-// reserved are names that an event with an effect cannot have, because the API names it by its kind. The event stream
-// has the events `retracted` and `unit`, a browser's EventSource dispatches `error` and `open` itself, and a log that no
-// rule names is counted as Unknown.
+// reserved are names that an event with an effect cannot have, because the API names it by its kind. The event
+// stream has the events `retracted` and `unit`, a browser's EventSource dispatches `error` and `open` itself, and a
+// log that no rule names is counted as Unknown.
 var reserved = []string{"Unknown", "error", "open", "retracted", "unit"}
 
 // with parses a companion; nil if there is a mistake. Its fields are parsed with those of the effect.
@@ -500,14 +500,14 @@ func (c *checker) emission(r *rule, name, fields *yaml.Node) {
 		e.sets, e.side = c.sets(fields, r.of, kind)
 		good = c.found == before
 	}
-	e.has = given(e.sets, e.side)
+	e.has = assignedFields(e.sets, e.side)
 	all, sets := e.has, e.sets
 	if r.with != nil {
 		before := c.found
 		var side Side
 		r.with.sets, side = c.sets(r.with.set, r.with.of, kind)
 		good = good && c.found == before
-		r.with.has = given(r.with.sets, side)
+		r.with.has = assignedFields(r.with.sets, side)
 		all |= r.with.has
 		sets = slices.Concat(sets, r.with.sets)
 		if side != 0 {
@@ -563,7 +563,7 @@ func satisfied(kind Kind, fields Fields) bool {
 	return slices.ContainsFunc(effects[kind].needs, func(need Fields) bool { return fields&need == need })
 }
 
-func given(sets []assignment, side Side) (out Fields) {
+func assignedFields(sets []assignment, side Side) (out Fields) {
 	for _, s := range sets {
 		out |= s.field.field
 	}

@@ -747,15 +747,15 @@ func (e *Effect) setNumber(f Fields, v uint64) {
 // broken returns the first check that a log does not pass.
 func broken(checks []check, l *Log) *check {
 	for i := range checks {
-		if c := &checks[i]; !c.holds(c.word(l)) {
+		if c := &checks[i]; !c.valid(c.word(l)) {
 			return c
 		}
 	}
 	return nil
 }
 
-// holds reports whether a word is valid for its type, as Solidity encodes it.
-func (c *check) holds(w *[32]byte) bool {
+// valid reports whether a word is valid for its type, as Solidity encodes it.
+func (c *check) valid(w *[32]byte) bool {
 	switch c.base {
 	case baseBytes:
 		return empty(w[c.bits/8:])

@@ -118,7 +118,7 @@ func TestTheAuditNamesTheLogin(t *testing.T) {
 	commands := append(slices.Concat(slices.Collect(maps.Values(may))...), "migrate")
 	for role, pool := range as {
 		for _, command := range commands {
-			deed := db.AuditParams{Operator: "alice", Command: command, Detail: "d", Outcome: DeedDone}
+			deed := db.AuditParams{Operator: "alice", Command: command, Detail: "d", Outcome: ActionDone}
 			err := db.New(pool).Audit(t.Context(), deed)
 			if slices.Contains(may[role], command) && err != nil {
 				t.Errorf("%s cannot record %q: %v", role, command, err)
@@ -390,8 +390,8 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 	}
 }
 
-// An owner of the tables that may not create roles, like the one in compose.yaml, upgrades a database that has all roles
-// of the version before.
+// An owner of the tables that may not create roles, like the one in compose.yaml, upgrades a database that has all
+// roles of the version before.
 func TestRolesWithoutTheRightToCreateRoles(t *testing.T) {
 	at := enginetest.Postgres(t)
 	superuser := open(t, at)

@@ -15,20 +15,20 @@ import (
 
 // Outcomes of a deed in the audit.
 const (
-	DeedDone   = "done"
-	DeedBegun  = "begun"
-	DeedFailed = "failed"
+	ActionDone   = "done"
+	ActionBegun  = "begun"
+	ActionFailed = "failed"
 )
 
-// A Deed is a change by an operator. Its detail holds no key and no secret.
-type Deed struct {
+// Action is a change by an operator. Its detail holds no key and no secret.
+type Action struct {
 	Command string
 	Partner int64 // 0: about no partner
 	Detail  string
 }
 
-// RecordDeed adds a deed to the audit; q may belong to the transaction that does it.
-func RecordDeed(ctx context.Context, q *db.Queries, operator string, d Deed, outcome string) error {
+// RecordAction adds an action to the audit; q may belong to the transaction that makes it.
+func RecordAction(ctx context.Context, q *db.Queries, operator string, d Action, outcome string) error {
 	p := db.AuditParams{Operator: printable.Text(operator, printable.Sentence), Command: d.Command, Detail: printable.Text(
 		d.Detail, printable.Message,
 	), Outcome: outcome}
@@ -56,13 +56,13 @@ func (e *UnknownOutcomeError) Unwrap() error { return e.Err }
 
 // Change runs do in a transaction and records its deed in the same transaction. If its error is not an
 // *UnknownOutcomeError, nothing was changed.
-func Change(ctx context.Context, pool *pgxpool.Pool, operator string, do func(*db.Queries) (Deed, error)) error {
+func Change(ctx context.Context, pool *pgxpool.Pool, operator string, do func(*db.Queries) (Action, error)) error {
 	committing, ended := false, "" // the server whose session has ended
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		d, err := do(q)
 		if err == nil {
-			err = RecordDeed(ctx, q, operator, d, DeedDone)
+			err = RecordAction(ctx, q, operator, d, ActionDone)
 		}
 		committing = err == nil
 		if tx.Conn().IsClosed() {
@@ -94,12 +94,12 @@ var (
 
 // changePartner is Change for a change of a partner, and holds the partner's lock meanwhile.
 func changePartner(ctx context.Context, pool *pgxpool.Pool, by Author, id int64,
-	do func(*db.Queries, db.LockPartnerRow) (Deed, error),
+	do func(*db.Queries, db.LockPartnerRow) (Action, error),
 ) error {
-	return Change(ctx, pool, by.Name, func(q *db.Queries) (Deed, error) {
+	return Change(ctx, pool, by.Name, func(q *db.Queries) (Action, error) {
 		p, err := lockFor(ctx, q, by, id)
 		if err != nil {
-			return Deed{}, err
+			return Action{}, err
 		}
 		return do(q, p)
 	})

@@ -59,29 +59,29 @@ func SetCertificates(
 	if err := certs.Current(append(given.ClientChain(), given.Authorities...), time.Now()); err != nil {
 		return "", err
 	}
-	err := changePartner(ctx, pool, by, id, func(q *db.Queries, p db.LockPartnerRow) (Deed, error) {
+	err := changePartner(ctx, pool, by, id, func(q *db.Queries, p db.LockPartnerRow) (Action, error) {
 		var err error
 		if url, err = urlOf(id, url, p.Url); err != nil {
-			return Deed{}, err
+			return Action{}, err
 		}
 		_, known, err := storedCertificates(ctx, q, id, url)
 		if err != nil {
-			return Deed{}, err
+			return Action{}, err
 		}
 		if !known {
 			n, err := q.CountCertificates(ctx, id)
 			if err != nil {
-				return Deed{}, fmt.Errorf("count the certificates of partner %d: %w", id, err)
+				return Action{}, fmt.Errorf("count the certificates of partner %d: %w", id, err)
 			}
 			if n >= MaxCertificates {
-				return Deed{}, &TooManyURLsError{id, n}
+				return Action{}, &TooManyURLsError{id, n}
 			}
 		}
 		row, changed, err := sealed(given, sealer, id, url)
 		if err != nil {
-			return Deed{}, err
+			return Action{}, err
 		}
-		return Deed{"partner certificates set", id, changed}, store(ctx, q, row, known)
+		return Action{"partner certificates set", id, changed}, store(ctx, q, row, known)
 	})
 	return url, err
 }
@@ -158,18 +158,18 @@ func endpointChanged(ctx context.Context, q *db.Queries, id int64, url string, e
 func RemoveCertificates(
 	ctx context.Context, pool *pgxpool.Pool, by Author, id int64, url string, authorities, client bool,
 ) (string, error) {
-	err := changePartner(ctx, pool, by, id, func(q *db.Queries, p db.LockPartnerRow) (Deed, error) {
+	err := changePartner(ctx, pool, by, id, func(q *db.Queries, p db.LockPartnerRow) (Action, error) {
 		var err error
 		if url, err = urlOf(id, url, p.Url); err != nil {
-			return Deed{}, err
+			return Action{}, err
 		}
 		stored, known, err := storedCertificates(ctx, q, id, url)
 		if err != nil {
-			return Deed{}, err
+			return Action{}, err
 		}
 		authorities, client := authorities && stored.HasAuthorities, client && stored.HasClient
 		if !known || !authorities && !client {
-			return Deed{}, &NoCertificatesError{id}
+			return Action{}, &NoCertificatesError{id}
 		}
 		var removed []string
 		if authorities {
@@ -187,7 +187,7 @@ func RemoveCertificates(
 		default:
 			err = replaceClient(ctx, q, none)
 		}
-		return Deed{"partner certificates remove", id, strings.Join(removed, ", ")}, endpointChanged(ctx, q, id, url, err)
+		return Action{"partner certificates remove", id, strings.Join(removed, ", ")}, endpointChanged(ctx, q, id, url, err)
 	})
 	return url, err
 }

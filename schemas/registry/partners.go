@@ -124,21 +124,21 @@ func CreatePartner(
 		return NewPartner{}, err
 	}
 	created := NewPartner{ID: id, Name: name, APIKey: NewAPIKey(testKey), SigningSecret: NewSigningSecret()}
-	err := Change(ctx, pool, operator, func(q *db.Queries) (_ Deed, err error) {
+	err := Change(ctx, pool, operator, func(q *db.Queries) (_ Action, err error) {
 		if id == 0 {
 			created.ID, err = q.CreatePartner(ctx, name)
 		} else {
 			_, err = q.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: id, Name: name})
 		}
 		if err != nil {
-			return Deed{}, err
+			return Action{}, err
 		}
 		if err := q.CreateEndpoint(
 			ctx, db.CreateEndpointParams{PartnerID: created.ID, Secret: sealer.Seal(created.ID, created.SigningSecret)},
 		); err != nil {
-			return Deed{}, err
+			return Action{}, err
 		}
-		return Deed{"partner create", created.ID, fmt.Sprintf("%q, key ...%s", name, last4(created.APIKey))}, addKey(
+		return Action{"partner create", created.ID, fmt.Sprintf("%q, key ...%s", name, last4(created.APIKey))}, addKey(
 			ctx, q, created.ID, created.APIKey,
 		)
 	})
@@ -216,8 +216,8 @@ func asClient(ctx context.Context, pool *pgxpool.Pool, id int64, key string, do 
 // RotateKey issues a key and revokes the oldest keys, so that at most two are live.
 func RotateKey(ctx context.Context, pool *pgxpool.Pool, by Author, id int64, testKey bool) (NewPartner, error) {
 	issued := NewPartner{ID: id, APIKey: NewAPIKey(testKey)}
-	err := changePartner(ctx, pool, by, id, func(q *db.Queries, p db.LockPartnerRow) (Deed, error) {
-		d := Deed{"partner rotate-key", id, "issued ..." + last4(issued.APIKey)}
+	err := changePartner(ctx, pool, by, id, func(q *db.Queries, p db.LockPartnerRow) (Action, error) {
+		d := Action{"partner rotate-key", id, "issued ..." + last4(issued.APIKey)}
 		issued.Name = p.Name
 		live, err := q.ListLiveKeys(ctx, id)
 		if err != nil {
@@ -244,16 +244,16 @@ func RevokeKeys(ctx context.Context, pool *pgxpool.Pool, operator string, id int
 	revoked []string, err error,
 ) {
 	by := Author{Name: operator}
-	err = changePartner(ctx, pool, by, id, func(q *db.Queries, _ db.LockPartnerRow) (_ Deed, err error) {
+	err = changePartner(ctx, pool, by, id, func(q *db.Queries, _ db.LockPartnerRow) (_ Action, err error) {
 		if revoked, err = q.RevokeKeys(ctx, db.RevokeKeysParams{PartnerID: id, Last4: last4}); err != nil {
-			return Deed{}, fmt.Errorf("revoke keys of partner %d: %w", id, err)
+			return Action{}, fmt.Errorf("revoke keys of partner %d: %w", id, err)
 		}
 		if len(revoked) == 0 && last4 != "" {
-			return Deed{}, fmt.Errorf(
+			return Action{}, fmt.Errorf(
 				"partner %d has no live key that ends with %q: `navlog partner show %d` lists the live keys", id, last4, id,
 			)
 		}
-		return Deed{"partner revoke-key", id, "revoked " + KeyNames(revoked)}, nil
+		return Action{"partner revoke-key", id, "revoked " + KeyNames(revoked)}, nil
 	})
 	return revoked, err
 }
@@ -279,26 +279,26 @@ func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Se
 	Resealed, error,
 ) {
 	done := Resealed{KeyID: sealer.KeyIDs()[0]}
-	err := Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
+	err := Change(ctx, pool, operator, func(q *db.Queries) (Action, error) {
 		rows, err := q.LockSecrets(ctx)
 		if err != nil {
-			return Deed{}, fmt.Errorf("read the sealed secrets: %w", err)
+			return Action{}, fmt.Errorf("read the sealed secrets: %w", err)
 		}
 		done.Partners = len(rows)
 		for i, r := range rows {
 			progress(uint64(i), uint64(len(rows)))
 			n, err := reseal(ctx, q, sealer, r)
 			if err != nil {
-				return Deed{}, err
+				return Action{}, err
 			}
 			done.Secrets += n
 		}
 		n, err := resealClientKeys(ctx, q, sealer)
 		if err != nil {
-			return Deed{}, err
+			return Action{}, err
 		}
 		done.Secrets += n
-		return Deed{"partner reseal", 0, fmt.Sprintf(
+		return Action{"partner reseal", 0, fmt.Sprintf(
 			"%s of %s resealed with key %s", printable.Count(done.Secrets, "secret"), printable.Count(done.Partners, "partner"),
 			done.KeyID,
 		)}, nil
@@ -362,8 +362,8 @@ func RotateSecret(
 ) (NewPartner, error) {
 	rotated := NewPartner{ID: id, SigningSecret: NewSigningSecret()}
 	sealed := sealer.Seal(id, rotated.SigningSecret)
-	err := changePartner(ctx, pool, by, id, func(q *db.Queries, p db.LockPartnerRow) (_ Deed, err error) {
-		d, replaced := Deed{"partner rotate-secret", id, "at once"}, int64(0)
+	err := changePartner(ctx, pool, by, id, func(q *db.Queries, p db.LockPartnerRow) (_ Action, err error) {
+		d, replaced := Action{"partner rotate-secret", id, "at once"}, int64(0)
 		rotated.Name = p.Name
 		if overlap > 0 {
 			d.Detail = "with an overlap of " + overlap.String()

@@ -13,7 +13,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// setReadOnly makes the sessions that begin from now on read-only, or writable again; those that exist stay as they are.
+// setReadOnly makes the sessions that begin from now on read-only, or writable again; those that exist stay as they
+// are.
 func setReadOnly(t *testing.T, url string, on bool) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -37,9 +38,9 @@ func TestReadOnlySessionsEnd(t *testing.T) {
 	pool := open(t, url)
 	server := fmt.Sprintf("%s:%d", pool.Config().ConnConfig.Host, pool.Config().ConnConfig.Port)
 	create := func() error {
-		return Change(t.Context(), pool, "op", func(q *db.Queries) (Deed, error) {
+		return Change(t.Context(), pool, "op", func(q *db.Queries) (Action, error) {
 			id, err := q.CreatePartner(t.Context(), "One")
-			return Deed{"partner create", id, ""}, err
+			return Action{"partner create", id, ""}, err
 		})
 	}
 	for name, err := range map[string]error{"a write": create(), "the check": Writable(t.Context(), pool)} {
@@ -66,8 +67,8 @@ func TestReadOnlySessionsEnd(t *testing.T) {
 	}
 }
 
-// TestChangeWithoutConnection: the error of a change whose session ends before COMMIT names the server, which need not be
-// the first one of postgres.url, and says that nothing was changed.
+// TestChangeWithoutConnection: the error of a change whose session ends before COMMIT names the server, which need
+// not be the first one of postgres.url, and says that nothing was changed.
 func TestChangeWithoutConnection(t *testing.T) {
 	url := migrated.Postgres(t)
 	server := Servers(open(t, url))
@@ -76,10 +77,10 @@ func TestChangeWithoutConnection(t *testing.T) {
 		t.Errorf("the servers are %s", all)
 	}
 	create := func(meanwhile string) error {
-		return Change(t.Context(), pool, "op", func(q *db.Queries) (Deed, error) {
+		return Change(t.Context(), pool, "op", func(q *db.Queries) (Action, error) {
 			id, err := q.CreatePartner(t.Context(), "One")
 			exec(t, pool, meanwhile)
-			return Deed{"partner create", id, ""}, err
+			return Action{"partner create", id, ""}, err
 		})
 	}
 	err := create("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction' AND " +

@@ -172,7 +172,7 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	parsed.ConnConfig.RuntimeParams["application_name"] = "navlog"
 	parsed.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	parsed.ConnConfig.ConnectTimeout = 5 * time.Second
-	parsed.ConnConfig.OnPgError = leaveReadOnly(parsed.ConnConfig.OnPgError)
+	parsed.ConnConfig.OnPgError = closeReadOnly(parsed.ConnConfig.OnPgError)
 	if telemetry.Enabled() {
 		parsed.ConnConfig.Tracer = tracer{}
 	}
@@ -230,11 +230,11 @@ func Close(pool *pgxpool.Pool) {
 	}
 }
 
-// leaveReadOnly ends a session that rejects a write because it is read-only, so that the pool opens another one. A
+// closeReadOnly ends a session that rejects a write because it is read-only, so that the pool opens another one. A
 // session keeps its default_transaction_read_only after that of the database or the login has changed, and its server
 // after postgres.url has begun to lead to another primary: it would reject writes until it is an hour old. The error
 // says what to do, because PostgreSQL's text does not.
-func leaveReadOnly(next pgconn.PgErrorHandler) pgconn.PgErrorHandler {
+func closeReadOnly(next pgconn.PgErrorHandler) pgconn.PgErrorHandler {
 	return func(c *pgconn.PgConn, err *pgconn.PgError) bool {
 		if err.Code != readOnlyTransaction {
 			return next(c, err)

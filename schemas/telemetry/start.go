@@ -71,7 +71,7 @@ func Start(ctx context.Context, service, version string, log *slog.Logger) (stop
 		return off
 	}
 	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
-	otel.SetErrorHandler(&complaints{log: log})
+	otel.SetErrorHandler(&errorHandler{log: log})
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		log.Warn("tracing is off", "error", err)
@@ -97,8 +97,8 @@ func Start(ctx context.Context, service, version string, log *slog.Logger) (stop
 	}
 }
 
-// complaints logs the errors of the exporter at intervals.
-type complaints struct {
+// errorHandler logs the errors of the exporter at intervals.
+type errorHandler struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
@@ -107,7 +107,7 @@ type complaints struct {
 }
 
 // Handle logs an error, unless one was logged recently.
-func (c *complaints) Handle(err error) {
+func (c *errorHandler) Handle(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.logged.IsZero() && time.Since(c.logged) < complaintInterval {

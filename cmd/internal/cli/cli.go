@@ -141,7 +141,7 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 		return nil // reports that the help could not be written
 	}
 	if err != nil {
-		return Usage.With(misuse(name, err))
+		return Usage.With(usageError(name, err))
 	}
 	warnOfSecrets(other, parsed)
 	err = parsed.Run()
@@ -160,8 +160,8 @@ func interrupted(err error) error {
 // negative matches the parser's errors for a negative number, which it takes for a flag. No command needs one.
 var negative = regexp.MustCompile(`^unknown flag -\d|expected .* value but got "-\d`)
 
-// misuse describes a command line that does not parse, and names the help of the command that was called.
-func misuse(name string, err error) error {
+// usageError describes a command line that does not parse, and names the help of the command that was called.
+func usageError(name string, err error) error {
 	called := name
 	if wrong, ok := errors.AsType[*kong.ParseError](err); ok && wrong.Context != nil {
 		for _, step := range wrong.Context.Path {

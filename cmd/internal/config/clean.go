@@ -27,7 +27,7 @@ func cleanIn(v reflect.Value, key string, faults *[]error) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if field := v.Type().Field(i); field.IsExported() {
-				cleanIn(v.Field(i), below(key, field), faults)
+				cleanIn(v.Field(i), childKey(key, field), faults)
 			}
 		}
 	case reflect.Slice:
@@ -51,8 +51,8 @@ func cleanIn(v reflect.Value, key string, faults *[]error) {
 	}
 }
 
-// below returns the key of a field as in the file; for a field that only the environment can set, its variable.
-func below(key string, field reflect.StructField) string {
+// childKey returns the key of a field as in the file; for a field that only the environment can set, its variable.
+func childKey(key string, field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 	if variable := field.Tag.Get("env"); name == "-" && variable != "" {
 		name = envPrefix + variable
@@ -96,7 +96,7 @@ func numberFaults(name string, b []byte) error {
 	if errors.As(document.Decode(new(Config)), &wrong) {
 		for _, e := range wrong.Errors {
 			m := wrongType.FindStringSubmatch(e) // other values of another type are reported by the first decoding
-			if m != nil && strings.Contains(e, fractional) && strings.HasPrefix(inWords(m[3]), "a whole number") {
+			if m != nil && strings.Contains(e, fractional) && strings.HasPrefix(describeType(m[3]), "a whole number") {
 				faults = append(faults, typeFaults(name, &yaml.TypeError{Errors: []string{e}}))
 			}
 		}

@@ -132,8 +132,8 @@ var documentedType = regexp.MustCompile(`field (\S+) not found in type \S+`)
 // type.
 var wrongType = regexp.MustCompile("^(line \\d+:) cannot unmarshal !+\\w+( `.*`)? into (\\S+)$")
 
-// inWords describes the values of a Go type to a reader who does not know Go.
-func inWords(goType string) string {
+// describeType describes the values of a Go type to a reader who does not know Go.
+func describeType(goType string) string {
 	switch {
 	case goType == "time.Duration":
 		return "a duration with its unit, such as 250ms, 10s or 1m"
@@ -190,7 +190,7 @@ func typeFaults(name string, wrong *yaml.TypeError) error {
 		}
 		e = documentedType.ReplaceAllString(e, "unknown key $1: remove it or correct its spelling")
 		if m := wrongType.FindStringSubmatch(e); m != nil {
-			e = m[1] + m[2] + " must be " + inWords(m[3])
+			e = m[1] + m[2] + " must be " + describeType(m[3])
 		}
 		faults[i] = fmt.Errorf("%s, %s", name, e)
 	}
@@ -254,7 +254,7 @@ func parseEnvironment(environ []string, c *Config) error {
 // environment, which other users can see. A setting whose own name ends in _FILE, such as NAVLOG_WEBHOOKS_CA_FILE, is
 // left as it is.
 func readFiles(given map[string]string) error {
-	settings := settingsAmong(given)
+	settings := settingsOf(given)
 	var faults []error
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		setting, found := strings.CutSuffix(key, cli.FileSuffix)
@@ -280,9 +280,9 @@ func readFiles(given map[string]string) error {
 	return errors.Join(faults...)
 }
 
-// settingsAmong returns the settings that the variables can mean, with and without FileSuffix. Only the values of lists
+// settingsOf returns the settings that the variables can mean, with and without FileSuffix. Only the values of lists
 // matter here, because they determine the number of elements; mistakes in them are found when they are parsed.
-func settingsAmong(given map[string]string) map[string]bool {
+func settingsOf(given map[string]string) map[string]bool {
 	names := map[string]string{}
 	for key := range given {
 		names[strings.TrimSuffix(key, cli.FileSuffix)] = ""
@@ -311,7 +311,7 @@ func mistakeIn(key string, given map[string]string) error {
 		if errors.Is(wrong.Err, strconv.ErrRange) {
 			return fmt.Errorf("environment variable %s is %q, which is out of range", key, given[key])
 		}
-		return fmt.Errorf("environment variable %s is %q and must be %s", key, given[key], inWords(wrong.Type.String()))
+		return fmt.Errorf("environment variable %s is %q and must be %s", key, given[key], describeType(wrong.Type.String()))
 	case errors.As(err, &wrong):
 		return fmt.Errorf("environment variable %s: %w", key, wrong.Err)
 	case err != nil:

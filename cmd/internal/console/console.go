@@ -75,14 +75,14 @@ func (c *Console) show(part float64, text string) {
 	if c.bars == nil {
 		c.bars = mpb.New(mpb.WithOutput(c.out), mpb.WithAutoRefresh(), mpb.WithRefreshRate(barEvery))
 		c.bar = c.bars.New(0, mpb.BarStyle().Lbound("[").Filler("#").Tip("").Padding(".").Rbound("]"), mpb.BarWidth(barWidth),
-			mpb.BarFillerTrim(), mpb.AppendDecorators(decor.Any(c.beside)))
+			mpb.BarFillerTrim(), mpb.AppendDecorators(decor.Any(c.fittingText)))
 		c.bar.SetTotal(barSteps, false) // a full bar does not end it
 	}
 	c.bar.SetCurrent(int64(part * barSteps))
 }
 
-// beside returns as much of the text as fits to the right of the bar.
-func (c *Console) beside(s decor.Statistics) string {
+// fittingText returns as much of the text as fits to the right of the bar.
+func (c *Console) fittingText(s decor.Statistics) string {
 	text := " " + *c.text.Load()
 	return text[:max(0, min(len(text), s.AvailableWidth-barWidth))]
 }

@@ -190,9 +190,9 @@ func (f logFlags) write(s *cli.Streams, l logLine) error {
 	return l.print(s.Out)
 }
 
-// looking shows that the command searches for a record: its offset is unknown, so the log is read from its first
+// searchProgress shows that the command searches for a record: its offset is unknown, so the log is read from its first
 // record.
-func (f logFlags) looking(s *cli.Streams, seq uint64) *console.Steps {
+func (f logFlags) searchProgress(s *cli.Streams, seq uint64) *console.Steps {
 	steps := console.Progress(f.Flags, s)
 	steps.Report(fmt.Sprintf("log: looking for record %d", seq), 0, 0)
 	return steps
@@ -211,7 +211,7 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	from := chainlog.Position{Seq: cursor.Seq - min(cmd.Limit, cursor.Seq)} // the cursor has the newest seq
-	steps := cmd.looking(s, from.Seq+1)
+	steps := cmd.searchProgress(s, from.Seq+1)
 	defer steps.End()
 	if !cmd.Follow {
 		return chainlog.ReadAfter(ctx, c.Chain.ID, from, func(e chainlog.Entry) error {
@@ -293,7 +293,7 @@ func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Seq < 1 || cmd.Seq > cursor.Seq {
 		return fmt.Errorf("there is no record %d: the log of chain %d goes from 1 to %d", cmd.Seq, c.Chain.ID, cursor.Seq)
 	}
-	steps := cmd.looking(s, cmd.Seq)
+	steps := cmd.searchProgress(s, cmd.Seq)
 	defer steps.End()
 	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{Seq: cmd.Seq - 1}, func(e chainlog.Entry) error {
 		steps.End()

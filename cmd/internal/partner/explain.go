@@ -128,7 +128,7 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 		var output bytes.Buffer
 		steps := console.Progress(f.Flags, s)
 		x.out, x.report, x.titled = &output, steps.Report, false
-		fault, err := x.once(ctx)
+		fault, err := x.readOnce(ctx)
 		steps.End()
 		if fault != nil {
 			fault = fmt.Errorf("it does not add up: %s", cli.Printable(fault.Error()))
@@ -257,8 +257,8 @@ func (o *outcome) end(total int64) error {
 	return nil
 }
 
-// once reads the number, and then its logs at the same block. fault describes what does not add up.
-func (x *explanation) once(ctx context.Context) (fault, err error) {
+// readOnce reads the number, and then its logs at the same block. fault describes what does not add up.
+func (x *explanation) readOnce(ctx context.Context) (fault, err error) {
 	o := outcome{Of: x.of, Field: x.field, Operation: operationOf(x.field), Sum: "0"}
 	block, shown, err := x.number(ctx)
 	if err != nil {
@@ -279,7 +279,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 		switch {
 		case p.Data.Operation != o.Operation:
 			return fmt.Errorf("the API reports the number as the %q of its logs, but it is their %s", p.Data.Operation,
-				o.Operation), x.conclude(&o)
+				o.Operation), x.printResult(&o)
 		case p.Meta.Total > explainable:
 			return nil, fmt.Errorf("%s of %s consists of %d logs, but the API pages through only %d: it cannot be added up here",
 				x.field, x.of, p.Meta.Total, explainable)
@@ -301,13 +301,13 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 				return nil, err
 			}
 			if fault != nil {
-				return fault, x.conclude(&o)
+				return fault, x.printResult(&o)
 			}
 		}
 		// It ends with an empty page, whatever total number of pages the API claims.
 		if read := o.Logs + o.Retracted; !p.Meta.HasNextPage || len(p.Data.Events) == 0 || read > p.Meta.Total {
 			fault = o.end(p.Meta.Total)
-			return fault, x.conclude(&o)
+			return fault, x.printResult(&o)
 		}
 	}
 }
@@ -347,8 +347,8 @@ func (x *explanation) row(block, index, seq, kind, user, change, sum, tx string)
 	return err
 }
 
-// conclude prints the result.
-func (x *explanation) conclude(o *outcome) (err error) {
+// printResult prints the result.
+func (x *explanation) printResult(o *outcome) (err error) {
 	if x.JSON {
 		return json.NewEncoder(x.out).Encode(o)
 	}

@@ -71,7 +71,7 @@ func (x *explanation) number(ctx context.Context) (block int64, shown *string, e
 	if err != nil {
 		return 0, nil, err
 	}
-	value, err := pointed(answer.Data, x.field)
+	value, err := resolvePointer(answer.Data, x.field)
 	if err != nil {
 		return 0, nil, cli.Usage.With(fmt.Errorf("%s has no number %s: %w", x.of, x.field, err))
 	}
@@ -89,8 +89,8 @@ func (x *explanation) number(ctx context.Context) (block int64, shown *string, e
 	return block, shown, nil
 }
 
-// pointed follows a JSON pointer; list elements are selected by index or by the address of a vault.
-func pointed(value any, pointer string) (any, error) {
+// resolvePointer follows a JSON pointer; list elements are selected by index or by the address of a vault.
+func resolvePointer(value any, pointer string) (any, error) {
 	for _, part := range strings.Split(pointer, "/")[1:] {
 		switch v := value.(type) {
 		case map[string]any:

@@ -77,7 +77,7 @@ func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, faul
 		return lie("it does not come after the previous one")
 	}
 	p.last = at
-	if why := p.differs(e, header, tx); why != "" {
+	if why := p.difference(e, header, tx); why != "" {
 		return lie("%s", why)
 	}
 	return p.compared(ctx, e)
@@ -132,8 +132,8 @@ func readProven(
 	return of.Event(&logs[target]), effects, failed
 }
 
-// differs describes how a proven log contradicts the API; empty if it does not. tx are the logs of its transaction.
-func (p *prover) differs(e *explainedEvent, header *types.Header, tx []*types.Log) string {
+// difference describes how a proven log contradicts the API; empty if it does not. tx are the logs of its transaction.
+func (p *prover) difference(e *explainedEvent, header *types.Header, tx []*types.Log) string {
 	vault, l := common.HexToAddress(e.VaultAddress), tx[e.Proof.LogInReceipt]
 	of := p.mapped(vault)
 	known, effects, failed := readProven(of, header, tx, e.Proof.LogInReceipt)

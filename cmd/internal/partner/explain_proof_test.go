@@ -149,7 +149,7 @@ func TestProofOfCompanions(t *testing.T) {
 			asOf: big.NewInt(9), mapped: m.VaultOnly()}
 		e := &explainedEvent{Proof: &explainedProof{Proof: chainproof.Proof{LogInReceipt: 1}}}
 		e.VaultAddress, e.Kind, e.Change = readtest.VaultA.Hex(), "RequestFulfilled", c.change
-		if got := p.differs(e, &types.Header{Number: big.NewInt(8)}, c.tx); got != want {
+		if got := p.difference(e, &types.Header{Number: big.NewInt(8)}, c.tx); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

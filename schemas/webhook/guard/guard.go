@@ -135,8 +135,8 @@ func (g *Guard) CheckURL(ctx context.Context, rawURL string) (string, error) {
 		return "", err
 	}
 	for _, a := range addrs {
-		if err := g.judge(netip.AddrPortFrom(a, port)); err != nil {
-			return "", unaddressed(host, err)
+		if err := g.checkAddress(netip.AddrPortFrom(a, port)); err != nil {
+			return "", withoutAddress(host, err)
 		}
 	}
 	return canonical(u, host, port)
@@ -176,7 +176,7 @@ func (g *Guard) Control(_ context.Context, network, address string, _ syscall.Ra
 	if err != nil || (network != "tcp4" && network != "tcp6") {
 		return refuse(ForbiddenAddress, "connections over %s to %s are not allowed", network, address)
 	}
-	return g.judge(netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()))
+	return g.checkAddress(netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()))
 }
 
 // Dialer returns a dialer that uses the guard's resolver and checks every connection with
@@ -195,16 +195,16 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if err != nil {
 		return nil, err
 	}
-	conn, err := d.dialer.DialContext(ctx, network, net.JoinHostPort(absolute(host), port))
-	if outward := unaddressed(host, err); outward != err {
+	conn, err := d.dialer.DialContext(ctx, network, net.JoinHostPort(withRootDot(host), port))
+	if outward := withoutAddress(host, err); outward != err {
 		return nil, fmt.Errorf("%w: %w", outward, err)
 	}
 	return conn, err
 }
 
-// absolute appends the root's dot to a name, so that no search list of this machine changes
+// withRootDot appends the root's dot to a name, so that no search list of this machine changes
 // the name.
-func absolute(host string) string {
+func withRootDot(host string) string {
 	if isLiteral(host) || strings.HasSuffix(host, ".") {
 		return host
 	}
@@ -218,8 +218,8 @@ func NotPublic(host string) string {
 	return "the name " + host + " must resolve, and only to public addresses"
 }
 
-// unaddressed removes the address from a refusal if it belongs to a name (NotPublic).
-func unaddressed(host string, err error) error {
+// withoutAddress removes the address from a refusal if it belongs to a name (NotPublic).
+func withoutAddress(host string, err error) error {
 	var refusal *Refusal
 	if isLiteral(host) || !errors.As(err, &refusal) || refusal.Reason != ForbiddenAddress {
 		return err
@@ -232,9 +232,9 @@ func isLiteral(host string) bool {
 	return err == nil
 }
 
-// judge checks one address. An address with a zone is always rejected, because a zone names an interface of this
+// checkAddress checks one address. An address with a zone is always rejected, because a zone names an interface of this
 // machine.
-func (g *Guard) judge(ap netip.AddrPort) error {
+func (g *Guard) checkAddress(ap netip.AddrPort) error {
 	addr := ap.Addr()
 	if addr.Zone() != "" {
 		return refuse(ForbiddenAddress, "address %s has a zone: it is not public", addr)
@@ -261,7 +261,7 @@ func (g *Guard) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	}
 	lookup, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	addrs, err := g.resolver.LookupNetIP(lookup, "ip", absolute(host))
+	addrs, err := g.resolver.LookupNetIP(lookup, "ip", withRootDot(host))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
