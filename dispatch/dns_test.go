@@ -49,7 +49,7 @@ func TestDNSGames(t *testing.T) {
 	public := f.at(publicAddr, nil)
 	moved, internal := f.at(movedAddr, public), f.at(internalAddr, public)
 	names := enginetest.NameServer(t)
-	names.Say(publicAddr)
+	names.SetAddrs(publicAddr)
 	url := "https://" + testName + ":" + public.port() + "/hook"
 	f.partner(7, url)
 	g, err := guard.New(guard.Config{
@@ -84,14 +84,14 @@ func TestDNSGames(t *testing.T) {
 	}
 	deliver("as registered", registry.Delivered, public)
 	for _, addr := range []string{internalAddr, "::1", "::ffff:" + internalAddr, "169.254.169.254", "0.0.0.0"} {
-		names.Say(addr)
+		names.SetAddrs(addr)
 		deliver("rebound to "+addr, registry.Failed, nil)
 	}
-	names.Say(internalAddr, publicAddr)
+	names.SetAddrs(internalAddr, publicAddr)
 	deliver("internal, then public", registry.Delivered, public)
-	names.Say(publicAddr, internalAddr)
+	names.SetAddrs(publicAddr, internalAddr)
 	deliver("public, then internal", registry.Delivered, public)
-	names.Say(publicAddr, "::1")
+	names.SetAddrs(publicAddr, "::1")
 	deliver("outside, and ::1 as AAAA", registry.Delivered, public)
 	names.Script(func(n int) ([]string, <-chan struct{}) { // another address for each query
 		return []string{[]string{publicAddr, internalAddr}[n%2]}, nil
@@ -104,9 +104,9 @@ func TestDNSGames(t *testing.T) {
 		})
 		public.CloseClientConnections()
 	}
-	names.Say()
+	names.SetAddrs()
 	deliver("no such name", registry.Failed, nil)
-	names.Say(publicAddr)
+	names.SetAddrs(publicAddr)
 	deliver("resolvable again", registry.Delivered, public)
 
 	// The name server takes longer than the deadline: the attempt ends at the deadline.
@@ -120,7 +120,7 @@ func TestDNSGames(t *testing.T) {
 
 	// The partner moves and registers again, while a connection to the old address is open
 	// and still works.
-	names.Say(publicAddr)
+	names.SetAddrs(publicAddr)
 	all := f.states()[registry.Delivered]
 	f.deposits(7, sent, sent+1)
 	sent++
@@ -128,7 +128,7 @@ func TestDNSGames(t *testing.T) {
 		func() bool { return public.open.Load() == 1 && f.states()[registry.Delivered] > all })
 	f.eventually("finished",
 		func() bool { return f.number("SELECT count(*) FROM delivery WHERE finished_at IS NULL") == 0 })
-	names.Say(movedAddr)
+	names.SetAddrs(movedAddr)
 	f.setURL(7, url)
 	f.readEndpoints(d)
 	deliver("moved", registry.Delivered, moved)

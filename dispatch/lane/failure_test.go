@@ -60,7 +60,7 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 	f := newFixture(t)
 	names := enginetest.NameServer(t) // has no name
 	inside := enginetest.NameServer(t)
-	inside.Say("10.0.0.1")
+	inside.SetAddrs("10.0.0.1")
 	none := enginetest.NameServer(t)
 	none.Close()
 	trusted := f.receiver(func(w http.ResponseWriter, _ *http.Request) {
@@ -145,7 +145,7 @@ func TestFailuresDoNotShowWhichNamesExist(t *testing.T) {
 	stored := func(addresses ...string) string {
 		t.Helper()
 		names := enginetest.NameServer(t)
-		names.Say(addresses...)
+		names.SetAddrs(addresses...)
 		p := newPoster(f.resolvingAt(names), nil, nil, 1, time.Minute)
 		t.Cleanup(p.transport.CloseIdleConnections)
 		r := p.post(t.Context(), Endpoint{URL: "https://" + testName + "/hook", Secret: testSecret},

@@ -140,10 +140,10 @@ func TestConnectionsAreUsedForAWhile(t *testing.T) {
 			t.Errorf("%s: %s by %s, want %s: %v", what, r.Outcome, got, want, r.Cause)
 		}
 	}
-	names.Say("127.0.0.1")
+	names.SetAddrs("127.0.0.1")
 	post("at first", "127.0.0.1")
 	breaker := l.breaker
-	names.Say("127.0.0.3")
+	names.SetAddrs("127.0.0.3")
 	post("on the connection", "127.0.0.1")
 	l.poster.made = l.poster.made.Add(-connectionAge)
 	post("after a while", "127.0.0.3")

@@ -229,7 +229,7 @@ func TestNewConnectionIsCheckedToo(t *testing.T) {
 	f := newFixture(t)
 	k := f.keeper(func(w http.ResponseWriter) { closeConn(f, w, "", false) })
 	names := enginetest.NameServer(t)
-	names.Say("127.0.0.1")
+	names.SetAddrs("127.0.0.1")
 	p := f.posterTo(names)
 	_, port, err := net.SplitHostPort(k.Listener.Addr().String())
 	f.check(err)
@@ -237,7 +237,7 @@ func TestNewConnectionIsCheckedToo(t *testing.T) {
 	if r := p.post(t.Context(), e, newEvent()); !r.accepted() {
 		t.Fatalf("%s: %v", r.Outcome, r.Cause)
 	}
-	names.Say("10.0.0.1")
+	names.SetAddrs("10.0.0.1")
 	r := p.post(t.Context(), e, newEvent())
 	if r.Outcome != outcomeForbidden || len(k.got()) != 2 {
 		t.Errorf("%s: %v after %d requests", r.Outcome, r.Cause, len(k.got()))

@@ -75,7 +75,7 @@ func TestForbiddenAddresses(t *testing.T) {
 		if _, err := g.CheckURL(t.Context(), "https://"+literal(addr)+"/hook"); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("URL with %s: %q", addr, reason(err))
 		}
-		names.Say(addr)
+		names.SetAddrs(addr)
 		if _, err := g.CheckURL(t.Context(), "https://partner.example/hook"); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("name with %s: %q", addr, reason(err))
 		}
@@ -83,7 +83,7 @@ func TestForbiddenAddresses(t *testing.T) {
 			"partner.example:443"); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("dial of a name that is now %s: %v", addr, err)
 		}
-		names.Say("8.8.8.8", "2606:4700:4700::1111", addr)
+		names.SetAddrs("8.8.8.8", "2606:4700:4700::1111", addr)
 		if _, err := g.CheckURL(t.Context(), "https://partner.example/hook"); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("mixed response with %s: %q", addr, reason(err))
 		}
@@ -102,7 +102,7 @@ func TestPublicAddresses(t *testing.T) {
 		if got, err := g.CheckURL(t.Context(), want); got != want {
 			t.Errorf("URL with %s: %q, %v", addr, got, err)
 		}
-		names.Say(addr)
+		names.SetAddrs(addr)
 		if _, err := g.CheckURL(t.Context(), "https://partner.example/hook"); err != nil {
 			t.Errorf("name with %s: %v", addr, err)
 		}
@@ -119,7 +119,7 @@ func TestURLs(t *testing.T) {
 	long := strings.Repeat("a", 63)
 	longest := strings.Repeat(long+".", 3) + strings.Repeat("b", 253-3*64-len(".example")) + ".example"
 	names, public := enginetest.NameServer(t), []string{"8.8.8.8"}
-	names.Know(map[string][]string{
+	names.SetNames(map[string][]string{
 		"partner.example": public, "xn--bcher-kva.example": public, "a_b.partner.example": public, longest: public,
 		"empty.example": {},
 	})
@@ -236,10 +236,10 @@ func TestURLs(t *testing.T) {
 // Addresses that navlog's resolver returns are not shown to the partner; an address that the partner wrote is.
 func TestRefusalsHideResolvedAddresses(t *testing.T) {
 	names := enginetest.NameServer(t)
-	names.Say("8.8.8.8", "10.1.2.3")
+	names.SetAddrs("8.8.8.8", "10.1.2.3")
 	g := newGuard(t, guard.Config{Resolver: names.Resolver()})
 	_, registered := g.CheckURL(t.Context(), "https://vault.example/")
-	names.Say("10.1.2.3")
+	names.SetAddrs("10.1.2.3")
 	_, dialled := g.Dialer().DialContext(t.Context(), "tcp", "vault.example:443")
 	for what, err := range map[string]error{"registered": registered, "dialled": dialled} {
 		var refusal *guard.Refusal
@@ -279,7 +279,7 @@ func TestControlRejectsOtherProtocols(t *testing.T) {
 
 func TestAllowNetworks(t *testing.T) {
 	names := enginetest.NameServer(t)
-	names.Know(map[string][]string{
+	names.SetNames(map[string][]string{
 		"dev.example": {"127.0.0.1", "127.0.0.2"}, "mixed.example": {"127.0.0.1", "8.8.8.8"}, "partner.example": {"8.8.8.8"},
 	})
 	g := newGuard(t, guard.Config{AllowNetworks: []string{"127.0.0.0/8"}, Resolver: names.Resolver()})
