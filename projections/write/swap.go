@@ -141,7 +141,8 @@ func (s *swapper) insert(ctx context.Context, rows block, token string, absent i
 	if err == nil {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.seq, err), s.waitForInsertEnd(ctx, queryID))
+	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.seq, err),
+		s.waitForInsertEnd(ctx, queryID))
 }
 
 // send inserts rows as one block.

@@ -75,7 +75,7 @@ func Discreet(err error, rawURL string) error {
 	}
 	text = text[:min(len(text), searched)]
 	for _, secret := range secrets(u) {
-		text = redact(text, secret)
+		text = hide(text, secret)
 	}
 	text = printable.Text(text, printable.Message)
 	if text == err.Error() {
@@ -102,8 +102,8 @@ const shortestKey = 6
 // the key.
 const cutKey = 10
 
-// redact replaces each occurrence of a secret, or of its beginning.
-func redact(text, secret string) string {
+// hide replaces each occurrence of a secret, or of its beginning.
+func hide(text, secret string) string {
 	var shown strings.Builder
 	for {
 		before, after, found := strings.Cut(text, secret[:min(len(secret), cutKey)])
