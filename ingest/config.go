@@ -149,6 +149,7 @@ func (c *Confirmations) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// UnmarshalYAML reads the same.
 func (c *Confirmations) UnmarshalYAML(node *yaml.Node) error {
 	return scalar(node, c)
 }

@@ -31,7 +31,7 @@ type proxy struct {
 	batches func(body []byte) string
 }
 
-// A override returns the result of a call or an error; if handled is false, the real node responds instead.
+// An override returns the result of a call or an error; if handled is false, the real node responds instead.
 type override func(method string, params []json.RawMessage, truth func() json.RawMessage) (result any, err error,
 	handled bool)
 
@@ -172,19 +172,25 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		another bool
-	}{{"one endpoint omits the logs of each block once", false}, {"the other endpoint has the logs", true}} {
+		wrong   int // endpoints that omit logs
+	}{{"one endpoint omits the logs of each block once", false, 1}, {"the other endpoint has the logs", true, 1},
+		{"the third endpoint has the logs", true, 2}} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.config.Finality = Finality{Depth: 500} // everything is read by hash
 			r.steps(15)
 			var asked sync.Map // blocks are read concurrently
-			r.throughProxy(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			omit := func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 				if method != "eth_getLogs" {
 					return nil, nil, false
 				}
 				_, again := asked.Swap(string(params[0]), true)
 				return []any{}, nil, c.another || !again
-			})
+			}
+			r.throughProxy(omit)
+			for range c.wrong - 1 {
+				r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.newProxy(omit).URL})
+			}
 			if c.another {
 				r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.url})
 			}

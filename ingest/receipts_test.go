@@ -239,7 +239,7 @@ func TestHeadersThatProveNothing(t *testing.T) {
 		words    string
 	}{
 		"a changed field":  {edit(victim, `"gasLimit":"0x`, `"gasLimit":"0x1`, -1), "do not hash to its hash"},
-		"another parent":   {edit(victim, `"parentHash":"0x`, `"parentHash":"0x1111`, -1), "hexadecimal digits"},
+		"another parent":   {edit(victim, `"parentHash":"0x`+r.hashOf(victim - 1)[2:6], `"parentHash":"0x0000`, -1), "do not"},
 		"another block":    {edit(victim, `"hash":"0x`+r.hashOf(victim)[2:6], `"hash":"0x0000`, -1), "do not form a chain"},
 		"another top hash": {edit(final, `"hash":"0x`+r.hashOf(final)[2:6], `"hash":"0x0000`, 1), "names 0x0000"},
 	} {

@@ -23,6 +23,7 @@ const (
 	manifestName = "manifest.json"
 )
 
+// Manifest describes the contents of a backup.
 type Manifest struct {
 	Format             int       `json:"format"`
 	ChainID            uint64    `json:"chainId"`

@@ -19,6 +19,7 @@ import (
 // unknown. It may be nil.
 type Progress func(what string, done, of uint64)
 
+// Report calls p, unless it is nil.
 func (p Progress) Report(what string, done, of uint64) {
 	if p != nil {
 		p(what, done, of)

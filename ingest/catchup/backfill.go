@@ -28,6 +28,7 @@ const (
 	maxUnprovenReads = 8
 )
 
+// Options are the settings of a catch-up, from section chain of the configuration.
 type Options struct {
 	BatchBlocks    uint64
 	RangesInFlight int
@@ -52,6 +53,7 @@ type Catchup struct {
 	reason  string
 }
 
+// New returns a catch-up that reads single blocks as the follower does.
 func New(o Options, w *writer.Writer, f *follow.Follower, nodes *rpc.Pool, status *status.Tracker,
 	log *slog.Logger) *Catchup {
 	return &Catchup{Options: o, writer: w, follower: f, nodes: nodes, status: status, log: log}

@@ -23,6 +23,7 @@ const (
 	maxBytes  = 16 << 20
 )
 
+// Options are the settings of a follower, from section chain of the configuration.
 type Options struct {
 	Finality rpc.Finality
 	Proof    proof.Level
@@ -39,6 +40,7 @@ type Follower struct {
 	branches map[branchKey]*branchBlock // blocks of other branches, until one is committed or the log's is back
 }
 
+// New returns a follower of the chain that these nodes serve.
 func New(o Options, w *writer.Writer, nodes *rpc.Pool, status *status.Tracker, log *slog.Logger) *Follower {
 	return &Follower{Options: o, writer: w, nodes: nodes, status: status, log: log}
 }

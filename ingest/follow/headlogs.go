@@ -39,10 +39,11 @@ func (f *Follower) logsOfBlock(
 		return logs, n, h.Sealed, err
 	}
 	var faults []error
-	for from, err := range f.nodes.StartingWith(ctx, n) {
-		if err == nil {
-			logs, proven, err = from.OneBlock(ctx, h, addresses, level)
+	for from, unknown := range f.nodes.StartingWith(ctx, n) {
+		if unknown != nil {
+			continue // its own state shows why
 		}
+		logs, proven, err := from.OneBlock(ctx, h, addresses, level)
 		if err == nil || ctx.Err() != nil {
 			return logs, from, proven, err
 		}

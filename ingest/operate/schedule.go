@@ -315,6 +315,7 @@ func (p *Schedule) Proven(vault common.Address) uint64 {
 	return p.proven[vault]
 }
 
+// Committed notes a state that was committed, or read.
 func (p *Schedule) Committed(s *writer.State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,7 +35,7 @@ func (n *Node) callInBatches(ctx context.Context, method string, params [][]any,
 }
 
 // callAll makes so many calls: batches by batch, which reports whether to repeat a failed one, and single calls by one.
-// batch may be nil. It keeps the results: it waits for an endpoint that limits it, for at most patience between two
+// batch may be nil. callAll waits for an endpoint that limits it, for at most patience between two
 // responses, and repeats the calls at which the endpoint failed if others succeeded since it failed last. It gives up
 // an endpoint that fails often or, without batches, one whose long pauses add up to more than patience: another one may
 // be better.

@@ -36,7 +36,7 @@ var (
 	errUnusable = errors.New("the result is unusable")
 	// ErrNoBlock means that the node does not have the requested block.
 	ErrNoBlock = errors.New("the node does not have this block")
-	// ErrNoReceipts means that a node does not have the receipts of a block, or not the method.
+	// ErrNoReceipts means that a node does not have the receipts of a block, or does not offer the method.
 	ErrNoReceipts = errors.New("the node does not give the receipts of the block")
 )
 

@@ -98,6 +98,7 @@ func (n *Node) finalUpTo(ctx context.Context, tip *Header) (*Header, error) {
 	return tip, nil
 }
 
+// Finality is the rule by which blocks become final.
 type Finality struct {
 	// Depth: the block with number head - Depth is final. 0 means the node's finalized tag.
 	Depth uint64
@@ -105,8 +106,11 @@ type Finality struct {
 	Instant bool
 }
 
+// Below returns the block that is Depth below another one.
 func (f Finality) Below(number uint64) uint64 { return number - min(number, f.Depth) }
 
+// At returns the block that is final at one endpoint whose head is tip. NamesNone recognises the error of an endpoint
+// that names none.
 func (f Finality) At(ctx context.Context, n *Node, tip *Header) (*Header, error) {
 	switch {
 	case f.Depth == 0 && f.Instant:

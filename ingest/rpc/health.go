@@ -248,15 +248,17 @@ func (h *health) rateLimited(began, now time.Time, pause time.Duration, err erro
 
 // readRange notes the outcome of a job of a backfill: whether the endpoint returned something, and then failed.
 func (h *health) readRange(ctx context.Context, some bool, err error) {
-	if some && !h.snapshot().ranges.until.After(h.now()) { // otherwise another job failed while this one was in flight
-		h.resume(&h.ranges)
-	}
+	h.set(func(h *health) {
+		if some && !h.ranges.until.After(h.now()) { // otherwise another job failed while this one was in flight
+			h.ranges = suspension{}
+		}
+	})
 	if err != nil && ctx.Err() == nil {
 		h.suspend(&h.ranges, firstQuarantine, lastQuarantine, err)
 	}
 }
 
-// suspend begins a pause of calls that rest by themselves, unless another of them failed during it. During a rate limit
+// suspend begins a pause of calls that rest by themselves, unless they rest already. During a rate limit
 // it begins at its end: other calls are due by then, too.
 func (h *health) suspend(calls *suspension, first, last time.Duration, err error) {
 	h.mu.Lock()
@@ -413,8 +415,10 @@ const (
 // Reset starts over with the shortest pause; call it after a success.
 func (b *Backoff) Reset() { b.next = 0 }
 
+// Sleep waits for the next pause. If ctx ends first, it returns the error of ctx.
 func (b *Backoff) Sleep(ctx context.Context) error { return Sleep(ctx, b.Pause()) }
 
+// Pause returns the next pause.
 func (b *Backoff) Pause() time.Duration {
 	half := cmp.Or(b.next, firstPause) / 2
 	b.next = min(4*half, lastPause)

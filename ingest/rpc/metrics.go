@@ -59,6 +59,7 @@ func endpointGauge(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("navlog_ingest_endpoint_"+name, help, append([]string{"endpoint"}, labels...), nil)
 }
 
+// Describe implements prometheus.Collector.
 func (p *Pool) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		rpcCalls, rpcBytes, rpcUnits, endpointState, endpointInUse, endpointHead, endpointSubscribe,
@@ -67,6 +68,7 @@ func (p *Pool) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
+// Collect implements prometheus.Collector.
 func (p *Pool) Collect(to chan<- prometheus.Metric) {
 	for _, n := range p.all {
 		for _, m := range n.spent.Calls() {
@@ -108,6 +110,7 @@ type Bill struct {
 	byMethod map[string]*registry.MethodCalls
 }
 
+// Add counts calls.
 func (s *Bill) Add(method string, questions int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,6 +119,7 @@ func (s *Bill) Add(method string, questions int) {
 	m.Units += s.Prices[method] * uint64(questions)
 }
 
+// Received counts the bytes of a response.
 func (s *Bill) Received(method string, bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

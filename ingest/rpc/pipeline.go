@@ -50,10 +50,12 @@ func NewPipeline(ctx context.Context, r *Reader, from uint64) *Pipeline {
 	return p
 }
 
+// Serves reports whether the pipeline reads these vaults from block from, and nothing beyond to.
 func (p *Pipeline) Serves(vaults []common.Address, from, to uint64) bool {
 	return p != nil && !p.forked && p.at == from && p.next <= to+1 && slices.Equal(p.reader.vaults, vaults)
 }
 
+// Close cancels the jobs in flight.
 func (p *Pipeline) Close() {
 	if p == nil {
 		return
@@ -103,6 +105,7 @@ func (p *Pipeline) start(n *Node, j *job) {
 	})
 }
 
+// Parents returns the trace contexts in which the ready parts were read.
 func (p *Pipeline) Parents() (parents []string) {
 	for _, part := range p.ready {
 		parents = telemetry.Parents(parents, part.parent)
@@ -196,8 +199,10 @@ func (p *Pipeline) Due(to uint64) bool {
 		len(p.ready) >= MaxParts || time.Since(p.since) >= commitEvery
 }
 
+// Empty reports whether nothing is ready.
 func (p *Pipeline) Empty() bool { return len(p.ready) == 0 }
 
+// Done reports whether all blocks up to to are committed.
 func (p *Pipeline) Done(to uint64) bool { return p.at > to }
 
 // Seal returns the ready parts as parts that each end with a block: it joins those without a block to the next one that
@@ -294,6 +299,7 @@ func (n *Node) inChainOf(ctx context.Context, end, h *Header) (err error) {
 	return &otherEndpointError{err}
 }
 
+// Committed discards the ready parts.
 func (p *Pipeline) Committed() {
 	p.at = p.ready[len(p.ready)-1].To + 1
 	p.ready, p.held = nil, 0

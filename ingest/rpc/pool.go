@@ -92,6 +92,7 @@ func endpointNames(endpoints []Endpoint) []string {
 	return names
 }
 
+// Close closes all connections.
 func (p *Pool) Close() {
 	for _, n := range p.all {
 		n.close()
@@ -282,11 +283,12 @@ func (p *Pool) Down() bool { return p.countUpTo(limited) == 0 }
 // Serving returns how many endpoints do not serve another chain, whether they are up or not.
 func (p *Pool) Serving() int { return p.countUpTo(failed) }
 
+// Size returns the number of endpoints.
 func (p *Pool) Size() int { return len(p.all) }
 
 // sharing returns the endpoints that share the block ranges of a backfill: n, and all usable ones that are not spare,
 // whose chain is known and whose head, since the last failure, is at or above block to. One that failed at a range,
-// such as a pruned node, is excluded for a while. So is n, and while it rests, unless there is no other.
+// such as a pruned node, is excluded for a while; n, too, and while it rests, unless there is no other endpoint.
 func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	now := n.health.now()
 	able := func(o *Node) bool { return !o.health.snapshot().ranges.until.After(now) }
@@ -384,6 +386,7 @@ func (p *Pool) Calls() []registry.MethodCalls {
 	return sum.Calls()
 }
 
+// Status returns the health of every endpoint.
 func (p *Pool) Status() []registry.EndpointStatus {
 	inUse := p.inUse.Load()
 	all := make([]registry.EndpointStatus, len(p.all))

@@ -62,6 +62,7 @@ func (p *Part) precedes(next *Part) error {
 	return nil
 }
 
+// End returns the last block of the part, nil if its header was not read.
 func (p *Part) End() *Header {
 	if len(p.Blocks) == 0 {
 		return nil
@@ -69,6 +70,7 @@ func (p *Part) End() *Header {
 	return p.Blocks[len(p.Blocks)-1]
 }
 
+// Reader reads final blocks.
 type Reader struct {
 	pool      *Pool
 	vaults    []common.Address
@@ -80,6 +82,7 @@ type Reader struct {
 	sampling Sampling
 }
 
+// NewReader returns a reader of final blocks that reads ranges of up to mostBlocks blocks, inFlight of them at a time.
 func (p *Pool) NewReader(addresses []common.Address, sampling Sampling, level proof.Level, mostBlocks uint64,
 	inFlight int) *Reader {
 	return &Reader{

@@ -33,10 +33,10 @@ func (p *Pool) WaitForHead(ctx context.Context, poll time.Duration) (err error) 
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-p.wake:
-		if early := fastPollEvery - p.clock.now().Sub(p.lastWait); early > 0 {
-			err = p.clock.sleep(ctx, early)
-		}
 	case <-timer.C:
+	}
+	if early := min(poll, fastPollEvery) - p.clock.now().Sub(p.lastWait); early > 0 {
+		err = p.clock.sleep(ctx, early)
 	}
 	p.lastWait = p.clock.now()
 	return err

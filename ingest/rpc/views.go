@@ -17,6 +17,7 @@ import (
 // must be safe for concurrent use. nil samples nothing.
 type Sampling func(first, last uint64) []SampleCall
 
+// SampleCall is a call of a contract of a vault at the end of a block.
 type SampleCall struct {
 	Vault  common.Address
 	Number uint64 // number of the block

@@ -86,6 +86,7 @@ func (t *Tracker) Reset() {
 	t.status, t.pace = Status{State: Starting, ChainID: t.status.ChainID, Instance: t.status.Instance}, pace{}
 }
 
+// Note changes the status.
 func (t *Tracker) Note(change func(*Status)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -192,6 +192,7 @@ func overlap(a, b []mapping.Source) *common.Address {
 	return nil
 }
 
+// Read returns the configured vaults, ready to use.
 func Read(all []Config) (Set, error) {
 	set, faults := read(all)
 	return set, errors.Join(faults...)
@@ -202,6 +203,7 @@ func (set Set) FirstBlock() uint64 {
 	return slices.MinFunc(set, func(a, b vault) int { return cmp.Compare(a.Start, b.Start) }).Start
 }
 
+// Contracts returns the contracts of all vaults.
 func (set Set) Contracts() (contracts []common.Address) {
 	for _, v := range set {
 		for _, source := range v.Spec.Sources {

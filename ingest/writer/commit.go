@@ -26,6 +26,7 @@ const (
 	maxRecord = chainlog.MaxBatchBytes - 1000
 )
 
+// Step is a step of a transaction or of a fence, at which tests can make a writer fail.
 type Step string
 
 const (

@@ -92,6 +92,7 @@ func (s *State) Indexed() []Coverage {
 	return slices.DeleteFunc(slices.Clone(s.Covered), func(v Coverage) bool { return v.Removed })
 }
 
+// Lowest returns the block up to which all of these vaults are covered.
 func Lowest(vaults []Coverage) uint64 {
 	lowest := uint64(math.MaxUint64)
 	for _, v := range vaults {
@@ -113,6 +114,7 @@ func (s *State) HashAt(number uint64) (hash common.Hash, known bool) {
 	return hash, false
 }
 
+// Change holds the effect of one transaction on the state.
 type Change struct {
 	Units    [][]*event.Record // facts (and retracts); seq and boundary are given by the writer
 	Head     *rpc.Header       // the new head, nil to keep it
@@ -291,10 +293,12 @@ func LogFacts(logs ...*event.Log) []*event.Record {
 	return facts
 }
 
+// BlockFact returns a block as a record without a seq.
 func BlockFact(h *rpc.Header) *event.Record {
 	return &event.Record{Fact: &event.Record_Block{Block: h.Record()}}
 }
 
+// VaultFact returns a vault as a record without a seq.
 func VaultFact(v *event.Vault) *event.Record {
 	return &event.Record{Fact: &event.Record_Vault{Vault: v}}
 }

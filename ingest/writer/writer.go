@@ -154,6 +154,7 @@ type Writer struct {
 	noState map[common.Address]uint64
 }
 
+// New returns a writer that can read the log. It needs Fence before it can write.
 func New(o Options, status *status.Tracker, log *slog.Logger) *Writer {
 	return &Writer{Options: o, status: status, log: log, noState: map[common.Address]uint64{}}
 }
@@ -186,6 +187,7 @@ func (w *Writer) partitioner() kgo.Partitioner {
 // Client returns the transactional client; nil before Fence.
 func (w *Writer) Client() *kgo.Client { return w.client }
 
+// Close ends the client.
 func (w *Writer) Close() {
 	w.endEarlier()
 	if w.client != nil {

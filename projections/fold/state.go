@@ -9,7 +9,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// entryKey identifies an effect, or with a zero place the request with a number: the first request of an id wins.
+// entryKey identifies an effect; with a zero place the request with a number, of which the first one counts; and with
+// only vault and id all deposits of a number.
 type entryKey struct {
 	kind  readmodel.EffectKind
 	vault common.Address

@@ -12,6 +12,7 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
+// Order is the order of a page's rows.
 type Order bool
 
 // The orders. A page in descending order reads cursor_end, one in ascending order reads cursor: that way the cursor

@@ -62,12 +62,15 @@ func At(s *state.Snapshot, asOfBlock *uint64) (*Pin, error) {
 	return p, nil
 }
 
+// Range describes the blocks that answers can be about.
 func Range(s *state.Snapshot) string {
 	return fmt.Sprintf("must be an indexed block, %d to %d", s.First, s.Block)
 }
 
+// Generation returns the number of the pin's generation.
 func (p *Pin) Generation() int32 { return p.snapshot.Generation }
 
+// Vault returns the vault with an address.
 func (p *Pin) Vault(address common.Address) (*state.Vault, bool) {
 	i := p.Rank(address)
 	if i < 0 {
@@ -81,6 +84,7 @@ func (p *Pin) Left(address common.Address) bool {
 	return slices.ContainsFunc(p.snapshot.Absent, func(v state.Vault) bool { return v.Address == address && v.Removed })
 }
 
+// VaultsAt returns the vaults in the log at a seq: see state.Snapshot.
 func VaultsAt(ctx context.Context, p *Pin, seq uint64) ([]state.Vault, error) {
 	return p.snapshot.VaultsAt(ctx, seq)
 }
@@ -156,6 +160,7 @@ func (p *Pin) Lapses(at uint64) {
 	p.expiry = min(p.expiry, at)
 }
 
+// Validity describes how long an answer holds.
 type Validity struct {
 	generation int32
 	seq, block uint64
@@ -204,6 +209,7 @@ func (v *Validity) At(s *state.Snapshot) (generation int32, seq, block uint64) {
 	return v.generation, s.Seq, s.Block
 }
 
+// Size returns the approximate size of the validity in bytes.
 func (v *Validity) Size() int { return 96 + 21*len(v.keys) }
 
 // maxTries is how often an answer is attempted before it fails because of reorganisations.

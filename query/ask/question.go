@@ -512,6 +512,7 @@ type Word string
 // key is the user's address as a number.
 type Member struct{ Vault, User common.Address }
 
+// Name is the name of a contract event.
 type Name string
 
 // Above selects the entries of an owner's list with a key above a value; in the SQL, {name} is a condition.
@@ -520,6 +521,7 @@ type Above struct {
 	Key   Decimal
 }
 
+// IsName reports whether s is a valid name of a contract event.
 func IsName(s string) bool { return name.MatchString(s) }
 
 // written returns a value as the text of a query parameter, in which bytes may be escaped by their number.

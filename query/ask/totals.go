@@ -11,6 +11,7 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
+// Whose selects what SumsOf reads.
 type Whose struct {
 	// Owners are vaults, partners (readmodel.PartnerOwner) or everything (zero).
 	Owners []common.Address `ask:"owners" reads:"totals"`
@@ -58,6 +59,7 @@ type Totals struct {
 	NAV                 // the newest of them; its block is 0 if there is none
 }
 
+// NewestNav returns the newest NAV update of a vault, or nil if it has none.
 func (t *Totals) NewestNav() *NAV {
 	if t.Block == 0 {
 		return nil
@@ -68,6 +70,7 @@ func (t *Totals) NewestNav() *NAV {
 // The lists of vaults in responses leave vaults out. These functions report whether a list contains a vault, by the
 // totals in that vault: HasDeposits and HasWithdrawals for a user or partner, HasUnswept for the vault itself.
 
+// HasDeposits reports whether there are deposits.
 func HasDeposits(_ *state.Vault, t *Totals) bool { return t.Deposits > 0 }
 
 // HasWithdrawals reports whether there are withdrawal requests, or withdrawals without one.
@@ -84,6 +87,7 @@ func (t *Totals) Unswept() int64 { return int64(t.Deposits) - int64(t.Swept) }
 // Holding identifies the totals of an owner in a scope.
 type Holding struct{ Owner, Scope common.Address }
 
+// AllTotals are totals by owner and scope.
 type AllTotals map[Holding]*Totals
 
 // Of returns the totals of an owner in a scope, or zeros if there are none.
@@ -119,6 +123,7 @@ type Sums struct {
 	Seen map[common.Address]uint64
 }
 
+// SumsOf reads totals at the pin's block.
 func SumsOf(ctx context.Context, p *Pin, of Whose) (*Sums, error) {
 	if !p.AsOf && of.count() <= mostShared {
 		return of.together(ctx, p)
@@ -256,6 +261,7 @@ func Growth(ctx context.Context, p *Pin, of Whose, in Blocks, number func(*Sums)
 	return int64(number(upTo)) - int64(number(before)), err
 }
 
+// UserTotals reads the totals of users at the pin's block.
 func UserTotals(ctx context.Context, p *Pin, users ...common.Address) (AllTotals, error) {
 	sums, err := SumsOf(ctx, p, Whose{Users: users})
 	return sums.Users, err

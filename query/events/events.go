@@ -75,6 +75,7 @@ func List(r *serve.Request) (*serve.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) { return f.answer(ctx, r, p) })
 }
 
+// OfVault returns a page of a vault's logs, newest first.
 func OfVault(r *serve.Request) (*serve.Answer, error) {
 	address, f := r.PathAddress(), newFilter(r.Params)
 	f.vault = &address

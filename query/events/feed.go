@@ -46,6 +46,7 @@ type shared struct {
 // errNotRead marks the error of a read that failed for the client that is charged for it: others try it themselves.
 var errNotRead = errors.New("the client cannot read")
 
+// NewFeed returns a Feed that has read nothing.
 func NewFeed() *Feed { return &Feed{} }
 
 // next returns the records after a seq, which is below that of the snapshot.

@@ -66,6 +66,7 @@ type eventJSON struct {
 // errNoKey means that a route let a request for a partner's numbers through without a key: an error of navlog.
 var errNoKey = errors.New("the numbers of a partner were requested without a key")
 
+// Explainer explains the numbers of the API.
 type Explainer struct {
 	// Node provides the data for proofs; nil: there are no proofs.
 	Node *Node

@@ -15,6 +15,7 @@ import (
 	"strings"
 )
 
+// Format is a file format.
 type Format string
 
 // The formats, by the names that clients use.
@@ -25,6 +26,7 @@ const (
 
 var Kinds = map[Format]string{CSV: "text/csv", Parquet: "application/vnd.apache.parquet"}
 
+// ContentType returns the Content-Type of a file of the format.
 func (f Format) ContentType() string {
 	if f == CSV {
 		return Kinds[f] + "; charset=utf-8; header=present"

@@ -23,6 +23,7 @@ type Explorer struct {
 // maxExplorerURL is the maximum length of such a URL in bytes: every response of /status contains it.
 const maxExplorerURL = 500
 
+// Validate reports all mistakes at once.
 func (e Explorer) Validate() error {
 	var faults []error
 	for _, one := range []struct{ key, url string }{{"tx", e.Tx}, {"address", e.Address}, {"block", e.Block}} {

@@ -40,6 +40,7 @@ func New(watcher *state.Watcher, listen func() string, explorer Explorer) *Healt
 // End makes the program unready for good, because it is about to end.
 func (h *Health) End() { h.ending.Store(true) }
 
+// Probes returns the health endpoints.
 func (h *Health) Probes() []serve.Probe {
 	return []serve.Probe{
 		{Path: "/healthz", Get: h.healthz},
@@ -128,6 +129,7 @@ type LeavingGeneration struct {
 	ForMs      int64 `json:"forMs"`
 }
 
+// Status returns the current status. It is safe to call at any time.
 func (h *Health) Status() Status {
 	out := Status{State: registry.Serving, Listen: h.Listen()}
 	s := h.Watcher.Snapshot()

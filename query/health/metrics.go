@@ -11,6 +11,7 @@ var navTime = prometheus.NewDesc("navlog_query_nav_timestamp_seconds",
 		"has no series.",
 	[]string{"vault"}, nil)
 
+// Describe implements prometheus.Collector.
 func (h *Health) Describe(to chan<- *prometheus.Desc) { to <- navTime }
 
 // Collect implements prometheus.Collector. The times are those of /status: they do not depend on what this process, or

@@ -330,6 +330,7 @@ func (e *statementEvent) statement(p *ask.Pin, partner uint32, hash common.Hash)
 	return out
 }
 
+// Probe returns the probe that serves the keys.
 func (s *Statements) Probe() serve.Probe {
 	return serve.Probe{Path: "/.well-known/navlog-statements", Limited: true, Reads: true, Get: s.Keys}
 }

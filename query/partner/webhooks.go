@@ -34,6 +34,7 @@ const (
 // URL. (*guard.Guard).CheckURL is a CheckURL.
 type CheckURL func(ctx context.Context, rawURL string) (canonical string, err error)
 
+// Webhooks serves the webhook routes of partners.
 type Webhooks struct {
 	pool     *pgxpool.Pool
 	db       *db.Queries
@@ -47,6 +48,7 @@ type Webhooks struct {
 	SecretKey string
 }
 
+// NewWebhooks returns a Webhooks that uses the registry.
 func NewWebhooks(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {
 	return &Webhooks{pool: pool, db: db.New(pool), filtered: registry.Replanned(pool), checkURL: checkURL, log: log}
 }

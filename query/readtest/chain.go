@@ -23,6 +23,7 @@ var (
 	Unknown = common.HexToAddress("0x9999999999999999999999999999999999999999")
 )
 
+// VaultRecord returns the record of a vault.
 func VaultRecord(address common.Address, name string, start uint64) Fact {
 	return Fact{Kind: Vault, Meta: &event.Vault{
 		Address: address.Bytes(), StartBlock: start, Name: name, Symbol: "nv" + name, Decimals: 18,
@@ -51,8 +52,10 @@ func PresetRecord(
 	return f
 }
 
+// BlockRecord returns the record of a block.
 func BlockRecord(number uint64) Fact { return Fact{Kind: Block, Block: number} }
 
+// Tx returns a transaction hash.
 func Tx(n byte) (h common.Hash) { h[0], h[31] = 0xee, n; return h }
 
 // SmallChain returns a hand-written log that contains every state: blocks 3 to 11, with a reorganisation of 10 and

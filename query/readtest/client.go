@@ -61,11 +61,13 @@ func (c *Client) Switch(to *Generation) {
 	c.Look()
 }
 
+// Look makes the watcher look at the generation.
 func (c *Client) Look() {
 	c.T.Helper()
 	look(c.T, c.Watcher)
 }
 
+// Reply is a response.
 type Reply struct {
 	*httptest.ResponseRecorder
 	Path string
@@ -119,6 +121,7 @@ func (r Reply) JSON(t testing.TB) map[string]any {
 	return out
 }
 
+// Data returns the field data of the body.
 func (r Reply) Data(t testing.TB) any { t.Helper(); return r.JSON(t)["data"] }
 
 // Failed checks an error response and returns its details.

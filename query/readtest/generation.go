@@ -43,6 +43,7 @@ func Config(clickHouse string) readmodel.Config {
 	return c
 }
 
+// New returns a generation with empty tables.
 func New(t testing.TB, clickHouse string) *Generation {
 	t.Helper()
 	c := Config(clickHouse)
@@ -262,6 +263,7 @@ func (g *Generation) Count(of string) (rows uint64) {
 	return rows
 }
 
+// Exec runs a statement in the database of the generation.
 func (g *Generation) Exec(statement string) {
 	g.t.Helper()
 	g.must(g.Conn.Exec(context.Background(), statement))

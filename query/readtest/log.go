@@ -18,6 +18,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
+// Kind is the kind of a fact.
 type Kind string
 
 const (
@@ -105,11 +106,13 @@ type Log struct {
 	Entries []Entry
 }
 
+// NewLog returns an empty log.
 func NewLog(chainID uint64) *Log { return &Log{ChainID: chainID} }
 
 // BlockTime returns the time of a block whose facts do not set one.
 func BlockTime(block uint64) uint32 { return uint32(1_700_000_000 + 12*block) }
 
+// At returns the time of the fact's block.
 func (f Fact) At() uint32 {
 	if f.Time != 0 {
 		return f.Time
@@ -117,6 +120,7 @@ func (f Fact) At() uint32 {
 	return BlockTime(f.Block)
 }
 
+// Seq returns the last seq.
 func (l *Log) Seq() uint64 { return uint64(len(l.Entries)) }
 
 // Append adds facts; the last record becomes the end of a unit.

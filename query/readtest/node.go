@@ -30,6 +30,7 @@ type Node struct {
 	Calls  int
 }
 
+// NewNode starts a node without blocks.
 func NewNode(t testing.TB) *Node {
 	n := &Node{Blocks: map[common.Hash]*types.Header{}, Receipts: map[common.Hash]types.Receipts{}, Spoil: AsIs}
 	server := httptest.NewServer(n)
@@ -98,6 +99,7 @@ func emitted(t testing.TB, f Fact) contracts.Event {
 	return nil
 }
 
+// ServeHTTP responds to one call.
 func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		ID     json.RawMessage

@@ -45,11 +45,13 @@ func (w *World) Switch(to *Generation) {
 // Watch replaces the watcher by one that uses a registry.
 func (w *World) Watch(pool *pgxpool.Pool) { w.Watcher = watch(w.t, w.Gen, pool, db.New(pool)) }
 
+// Write writes the new records of the log into the tables.
 func (w *World) Write() {
 	w.t.Helper()
 	w.Gen.Write(w.Log)
 }
 
+// Look makes the watcher look.
 func (w *World) Look() *state.Snapshot {
 	w.t.Helper()
 	return look(w.t, w.Watcher)

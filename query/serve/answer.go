@@ -22,6 +22,7 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
+// Answer is the result of a handler.
 type Answer struct {
 	Status int // 0: 200
 	Data   any

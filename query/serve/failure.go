@@ -51,6 +51,7 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Cause }
 
+// Fault is an invalid field of a request.
 type Fault struct {
 	Field  string `json:"field"`
 	Reason string `json:"reason"`
@@ -61,6 +62,7 @@ func NotFound(message string) *Failure {
 	return &Failure{Status: http.StatusNotFound, Code: CodeNotFound, Message: message}
 }
 
+// NoSuchVault reports that the vault in a path does not exist.
 func NoSuchVault() error { return NotFound("There is no such vault.") }
 
 // Unauthorized is 401, whatever is wrong with the key.

@@ -63,6 +63,7 @@ func (r *Request) readParams() {
 	}
 }
 
+// AsFile reports whether the list is requested as a file.
 func (r *Request) AsFile() bool { return r.format != "" }
 
 // Settled reports whether what a long answer read so far belongs to the state that it is pinned to. The error is
@@ -140,6 +141,7 @@ func Listed[A any, R comparable, T any](ctx context.Context, r *Request, p *ask.
 	return r.List(Each(rows, describe), page, total), nil
 }
 
+// Each returns what describe makes of each row.
 func Each[R, T any](rows []R, describe func(*R) T) []T {
 	out := make([]T, len(rows))
 	for i := range rows {

@@ -12,6 +12,7 @@ import (
 // Decimal formats a number like a block number in the API.
 func Decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
+// Time formats a time in Unix seconds.
 func Time(seconds uint64) string { return webhook.FormatTime(seconds) }
 
 // TimeOrNull formats a time in Unix seconds; 0 means never and returns nil.

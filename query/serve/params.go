@@ -59,6 +59,7 @@ func (p *Params) Err() error {
 	return f
 }
 
+// Fault records a mistake in a field.
 func (p *Params) Fault(field, reason string) {
 	p.faults = append(p.faults, Fault{field, reason})
 }
@@ -101,8 +102,10 @@ func (p *Params) Hash(field string) *common.Hash {
 // Page is a part of a list: page Number, from 1, of pages of Size entries.
 type Page struct{ Number, Size int }
 
+// Offset returns the number of entries before the page.
 func (p Page) Offset() uint64 { return uint64(p.Number-1) * uint64(p.Size) }
 
+// Page parses page and pageSize.
 func (p *Params) Page() Page {
 	if p.Place("page"); p.whole > 0 {
 		return Page{1, p.PageSize()}
@@ -161,6 +164,7 @@ func digits(s string) (uint64, bool) {
 	return n, true
 }
 
+// OneOf returns a parameter with fixed values.
 func (p *Params) OneOf(field, absent string, allowed ...string) string {
 	value := p.Get(field)
 	if value == "" {
@@ -176,6 +180,7 @@ func (p *Params) OneOf(field, absent string, allowed ...string) string {
 // Span is a range of block times in Unix seconds, both ends included.
 type Span struct{ From, To int64 }
 
+// Span parses from and to.
 func (p *Params) Span() Span {
 	out := Span{0, math.MaxInt64}
 	from, to := p.Times()

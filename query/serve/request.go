@@ -41,6 +41,7 @@ type Request struct {
 	partial  bool            // may be answered from the first generation while it is built
 }
 
+// Partner is the partner that a request's key belongs to.
 type Partner struct {
 	ID        uint32
 	Name      string
@@ -50,8 +51,10 @@ type Partner struct {
 // Handler handles one kind of request. It does not write the response itself; it returns an answer or an error.
 type Handler func(*Request) (*Answer, error)
 
+// Path returns a variable of the path.
 func (r *Request) Path(name string) string { return r.vars[name] }
 
+// PathAddress parses {address} in the path.
 func (r *Request) PathAddress() common.Address { return r.Params.Address("address", r.Path("address")) }
 
 // unescaped returns the variables of a path without their percent-encoding.

@@ -136,6 +136,7 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 // limits are those of the registry.
 func (s *Server) SetBudget(b Budget) { s.slots.budget = b }
 
+// Handler returns the handler for all paths.
 func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Handler {
 	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	handle := func(path string, h http.HandlerFunc) { r.Handle(path, s.measure(path, h)) }

@@ -74,6 +74,7 @@ type Widths struct {
 	Block   int // an IPv4 /24, which may be 256 customers
 }
 
+// Of returns the limit of a prefix.
 func (w Widths) Of(prefix netip.Prefix) int {
 	switch prefix.Bits() {
 	case 56:

@@ -109,6 +109,7 @@ func (r *Registry) projector(now time.Time) (best *registry.ProgramStatus) {
 	return best
 }
 
+// ChainState returns the state of the path from the chain to an answer.
 func (w *Watcher) ChainState() string { return w.Chain().State }
 
 // Lag returns how far the answers are behind the head of the chain, in blocks and in seconds of block time. Nil means

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// Register registers metrics about the state that answers are made from.
 func (w *Watcher) Register(reg prometheus.Registerer) {
 	gauge := func(name, help string, value func(*Snapshot) float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "navlog_query_" + name, Help: help}, func() float64 {

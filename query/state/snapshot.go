@@ -98,6 +98,7 @@ type Vault struct {
 	Mapped *mapping.Sources
 }
 
+// Addresses returns the addresses of vaults, in order.
 func Addresses(vaults []Vault) []common.Address {
 	out := make([]common.Address, len(vaults))
 	for i := range vaults {

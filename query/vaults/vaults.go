@@ -62,6 +62,7 @@ type statsJSON struct {
 	LastNavAt          *string `json:"lastNavAt"`
 }
 
+// List returns all vaults.
 func List(r *serve.Request) (*serve.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		navs, err := ask.NewestNavs(ctx, p)

@@ -74,6 +74,7 @@ func NewReader(chainID uint64, from Position, options ...kgo.Opt) (*Reader, erro
 	return &Reader{client: client, chainID: chainID, last: from.Seq, hinted: from.Offset > 0}, nil
 }
 
+// Close closes the reader.
 func (r *Reader) Close() { r.client.Close() }
 
 // Left returns how many offsets were committed after the last returned record at the time of

@@ -35,6 +35,7 @@ func NewScreen(raw io.Writer) *Screen {
 	return &Screen{raw: raw}
 }
 
+// Write implements io.Writer.
 func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -143,6 +143,7 @@ func (r *recorder) metrics(t *testing.T, program string) (all []metric) {
 			m.kind = cmp.Or(shown[m.name], kindOf(c))
 			found = append(found, m)
 		}
+		slices.SortFunc(found, func(a, b metric) int { return cmp.Compare(a.name, b.name) }) // a registry has no order
 		for _, m := range found {
 			if m.kind == "" { // a collector of several metrics, some of which have series
 				i := slices.IndexFunc(found, func(other metric) bool { return other.kind != "" })
