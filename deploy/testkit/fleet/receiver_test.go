@@ -240,12 +240,13 @@ func TestReceiverCountsTestEvents(t *testing.T) {
 		repeats   bool
 		want      string
 	}{
-		"not requested": {0, []string{"t"}, false, "1 test events of partner 1 came, and 0 were requested"},
-		"too many":      {1, []string{"s", "t"}, false, "2 test events of partner 1 came, and 1 were requested"},
-		"lost":          {2, []string{"t"}, false, "1 of the 2 test events of partner 1 never came"},
-		"repeated":      {1, []string{"t", "t"}, false, "test event t was accepted 2 times"},
-		"may repeat":    {1, []string{"t", "t"}, true, ""},
-		"as requested":  {2, []string{"s", "t"}, false, ""},
+		"not requested":  {0, []string{"t"}, false, "1 test events of partner 1 came, and 0 were requested"},
+		"too many":       {1, []string{"s", "t"}, false, "2 test events of partner 1 came, and 1 were requested"},
+		"lost":           {2, []string{"t"}, false, "1 of the 2 test events of partner 1 never came"},
+		"repeated":       {1, []string{"t", "t"}, false, "test event t was accepted 2 times"},
+		"may repeat":     {1, []string{"t", "t"}, true, ""},
+		"as requested":   {2, []string{"s", "t"}, false, ""},
+		"sent elsewhere": {2, []string{"t"}, false, "2 of the 3 test events of partner 1 never came"},
 	} {
 		p := newPupil(t)
 		for range try.requested {
@@ -253,6 +254,10 @@ func TestReceiverCountsTestEvents(t *testing.T) {
 		}
 		for _, id := range try.came {
 			send(p, id)
+		}
+		if name == "sent elsewhere" { // before the next one was requested
+			p.r.AcceptLost(one)
+			p.r.ExpectTest(one)
 		}
 		if found := strings.Join(p.r.Compare(nil, try.repeats), "\n"); found != try.want {
 			t.Errorf("%s: found %q, want %q", name, found, try.want)
