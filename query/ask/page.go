@@ -32,20 +32,18 @@ type Place struct {
 }
 
 // InOrder returns SQL in one order. In its text {order} is the order of the lists, {order of places} that of the
-// entries of one list, {order of blocks} that of the entries of one owner without their keys, {cursor} the cursor
-// before all lists, {beyond} the comparison with a place that the rows are behind, < or >, and {desc} is DESC or
-// nothing. {reverse order} and {reverse cursor} are those of the other order.
+// entries of one list, {cursor} the cursor before all lists, {beyond} the comparison with a place that the rows are
+// behind, < or >, and {desc} is DESC or nothing. {reverse order} and {reverse cursor} are those of the other order.
 func InOrder(sql string, order Order) string {
-	const list, blocks = "list, owner, scope, kind", "block, log_index, sub, user"
-	const place = "key, " + blocks
+	const list, place = "list, owner, scope, kind", "key, block, log_index, sub, user"
 	descending := func(columns string) string { return strings.ReplaceAll(columns, ",", " DESC,") + " DESC" }
-	up := []string{place, list + ", " + place, "'cursor'", "list, " + blocks}
-	down := []string{descending(place), descending(list + ", " + place), "'cursor_end'", descending("list, " + blocks)}
+	up := []string{place, list + ", " + place, "'cursor'"}
+	down := []string{descending(place), descending(list + ", " + place), "'cursor_end'"}
 	beyond, desc := ">", ""
 	if order == NewestFirst {
 		up, down, beyond, desc = down, up, "<", "DESC"
 	}
-	return strings.NewReplacer("{order of places}", up[0], "{order}", up[1], "{cursor}", up[2], "{order of blocks}", up[3],
+	return strings.NewReplacer("{order of places}", up[0], "{order}", up[1], "{cursor}", up[2],
 		"{reverse order}", down[1], "{reverse cursor}", down[2], "{beyond}", beyond, "{desc}", desc).Replace(sql)
 }
 

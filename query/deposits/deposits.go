@@ -78,7 +78,6 @@ func newPage(list, sql string) *ask.Page[ofList, deposit] {
 var (
 	userPage    = newPage("user_events", state.SQL(files, "owner"))
 	vaultPage   = newPage("vault_events", state.SQL(files, "vault")).Long()
-	chainPage   = ask.NewPage[ofList, deposit]("vault_events", state.SQL(files, "chain"), ask.NewestFirst).Long()
 	partnerPage = newPage("partner_events", state.SQL(files, "owner")).Long()
 	voidedLater = ask.New[ofVoided, voided](state.SQL(files, "voided"))
 )
@@ -104,8 +103,7 @@ func OfUser(r *serve.Request) (*serve.Answer, error) {
 	})
 }
 
-// OfVault returns a page of a vault's deposits, newest first: in the order of their numbers, if these grow along the
-// chain, because the list is in that order.
+// OfVault returns a page of a vault's deposits, newest first, in the order of the vault's numbers.
 func OfVault(r *serve.Request) (*serve.Answer, error) {
 	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
 	return r.WithVault(vault, func(ctx context.Context, p *ask.Pin, v *state.Vault) (*serve.Answer, error) {
@@ -113,11 +111,7 @@ func OfVault(r *serve.Request) (*serve.Answer, error) {
 		if args.Blocks, err = p.Blocks(ctx, span.From, span.To); err != nil {
 			return nil, err
 		}
-		question := vaultPage
-		if !v.Mapped.Description.OneNumbering(mapping.Deposit) {
-			question = chainPage
-		}
-		return list(ctx, r, p, page, question, args, func() (int64, error) {
+		return list(ctx, r, p, page, vaultPage, args, func() (int64, error) {
 			var scopes []common.Address
 			if !v.Mapped.Description.Single().Deposits {
 				scopes = []common.Address{{}}

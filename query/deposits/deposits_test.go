@@ -12,7 +12,6 @@ import (
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/serve"
-	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -190,77 +189,6 @@ func TestTotalsWithVoidDeposits(t *testing.T) {
 			{First: 70, Last: 71}, {First: 71, Last: 71}} {
 			span := fmt.Sprintf("from=%d&to=%d&", readtest.BlockTime(in.First), readtest.BlockTime(in.Last))
 			compareVoid(t, c, path+span, all, in.First, in.Last, has)
-		}
-	}
-}
-
-// TestNewestFirst: the deposits of a vault are in the order of the chain, also if their numbers are not. A deposit of
-// Midas that is done at once has its place as its number, and one that is requested has the number of its request.
-func TestNewestFirst(t *testing.T) {
-	const count, perBlock = 150, 3
-	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
-	l := w.Log
-	source := func(role string, n byte) mapping.Source {
-		return mapping.Source{Role: role, Address: common.Address{19: n}}
-	}
-	l.Append(readtest.PresetRecord(t, readtest.VaultA, "Alpha", 1, "midas", source("deposits", 1)),
-		readtest.BlockRecord(1))
-	var want []string
-	for n := range uint64(count) {
-		d := readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice,
-			ID: n + 1, Group: n + 1, Assets: 5, Block: 2 + n/perBlock, Index: uint32(n % perBlock), Tx: readtest.Tx(byte(n))}
-		if n%2 == 0 {
-			d.ID, d.Group = mapping.Place(d.Block, d.Index), 0
-		}
-		want = append(want, fmt.Sprintf("%d-%d", d.Block, d.Index))
-		if l.Add(d, 0); n%perBlock == perBlock-1 {
-			l.Append(readtest.BlockRecord(d.Block))
-		}
-	}
-	slices.Reverse(want)
-	w.Write()
-	c := readtest.Serve(t, w.Gen, serve.Route{Path: "/api/v1/vaults/{address}/deposits", Get: OfVault, AsFile: true})
-	path := "/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits?"
-	for _, size := range []int{1, 7, 100} {
-		var got []string
-		for page, more := 1, true; more; page++ {
-			answer := c.Get(fmt.Sprintf("%spageSize=%d&page=%d", path, size, page)).JSON(t)
-			for _, one := range answer["data"].([]any) {
-				d := one.(map[string]any)
-				got = append(got, fmt.Sprintf("%s-%v", d["blockNumber"], d["logIndex"]))
-			}
-			more = answer["meta"].(map[string]any)["hasNextPage"].(bool)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("pages of %d: the deposits of %v, want %v", size, got, want)
-		}
-	}
-	p, err := ask.At(w.Look(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, in := range []ask.Blocks{{Last: p.Block}, {First: 10, Last: 19}} { // as a file is read
-		var got []string
-		var last *ask.Place
-		for {
-			var rows []deposit
-			rows, last, err = chainPage.After(t.Context(), p, ofList{Owner: readtest.VaultA, Blocks: in}, last, 7)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, d := range rows {
-				got = append(got, fmt.Sprintf("%d-%d", d.Block, d.LogIndex))
-			}
-			if len(rows) < 7 {
-				break
-			}
-		}
-		part := want
-		if in.First > 0 {
-			part = want[(p.Block-in.Last)*perBlock:][:(in.Last+1-in.First)*perBlock]
-		}
-		if !slices.Equal(got, part) {
-			t.Errorf("blocks %d to %d, one part after the other: the deposits of %v, want %v", in.First, in.Last, got, part)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package withdrawals
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -53,50 +52,4 @@ func TestAbsentValues(t *testing.T) {
 func texts(of ...*string) string {
 	b, err := json.Marshal(of)
 	return fmt.Sprint(string(b), err)
-}
-
-// TestNewestFirst: the requests of a vault whose numbers do not grow along the chain are in the order of the chain, page
-// by page and as a file is read.
-func TestNewestFirst(t *testing.T) {
-	const requests, perBlock, head = 40, 4, 20
-	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
-	w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
-	var want []string
-	for n := range uint64(requests) {
-		block, index := 2+n/perBlock, uint32(n%perBlock)
-		w.Log.Add(readtest.Fact{Kind: readtest.Request, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice,
-			ID: n*7%requests + n%2<<63, Assets: 1, Shares: 1, Block: block, Index: index, Tx: readtest.Tx(byte(n))}, 0)
-		want = append(want, fmt.Sprintf("%d-%d", block, index))
-	}
-	w.Log.Append(readtest.BlockRecord(head))
-	w.Write()
-	slices.Reverse(want)
-	p, err := ask.At(w.Look(), new(uint64(head)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := ofVault{Vault: readtest.VaultA, Blocks: ask.Blocks{Last: head}}
-	var pages, file []string
-	var last *ask.Place
-	for offset := uint64(0); offset <= requests; offset += 7 {
-		page, err := chainPage.Read(t.Context(), p, args, offset, 7)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var next []request
-		if next, last, err = chainPage.After(t.Context(), p, args, last, 7); err != nil {
-			t.Fatal(err)
-		}
-		pages, file = append(pages, places(page)...), append(file, places(next)...)
-	}
-	if !slices.Equal(pages, want) || !slices.Equal(file, want) {
-		t.Errorf("pages have the requests of %v, a file those of %v, want %v", pages, file, want)
-	}
-}
-
-func places(of []request) (out []string) {
-	for _, r := range of {
-		out = append(out, fmt.Sprintf("%d-%d", r.Block, r.LogIndex))
-	}
-	return out
 }

@@ -48,7 +48,6 @@ var (
 	userPage  = ask.NewPage[ofUser, request]("user_requests", state.SQL(files, "user"), ask.NewestFirst).Deep()
 	userCount = ask.New[ofUser, counted](state.SQL(files, "user_count"))
 	vaultPage = ask.NewPage[ofVault, request]("requests", state.SQL(files, "vault"), ask.NewestFirst).Deep().Long()
-	chainPage = ask.NewPage[ofVault, request]("requests", state.SQL(files, "chain"), ask.NewestFirst).Long()
 	// A request that a later unit closes is missing from the list of open ones, so the page is only valid for
 	// the newest block.
 	queuePage = ask.NewPage[inQueue, request]("queue", state.SQL(files, "queue"), ask.OldestFirst).
@@ -77,20 +76,15 @@ func OfUser(r *serve.Request) (*serve.Answer, error) {
 	})
 }
 
-// OfVault returns a page of a vault's requests, newest first: in the order of their numbers, if these grow along the
-// chain, because the list is in that order.
+// OfVault returns a page of a vault's requests, newest first, in the order of the vault's numbers.
 func OfVault(r *serve.Request) (*serve.Answer, error) {
 	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
-	return r.WithVault(vault, func(ctx context.Context, p *ask.Pin, v *state.Vault) (*serve.Answer, error) {
+	return r.WithVault(vault, func(ctx context.Context, p *ask.Pin, _ *state.Vault) (*serve.Answer, error) {
 		args, err := ofVault{Vault: vault}, error(nil)
 		if args.Blocks, err = p.Blocks(ctx, span.From, span.To); err != nil {
 			return nil, err
 		}
-		question := vaultPage
-		if !v.Mapped.Description.OneNumbering(mapping.Requested) {
-			question = chainPage
-		}
-		return list(ctx, r, p, page, question, args, func() (int64, error) {
+		return list(ctx, r, p, page, vaultPage, args, func() (int64, error) {
 			return ask.Growth(ctx, p, ask.Whose{Owners: []common.Address{vault}}, args.Blocks,
 				func(s *ask.Sums) uint64 { return s.Owners.Of(vault, vault).Requests })
 		})

@@ -3,7 +3,6 @@ package mapping
 import (
 	"iter"
 	"slices"
-	"strconv"
 )
 
 // Capabilities are what the logs and NAV samples of a vault can report, by its mapping: a protocol without sweeps never
@@ -75,26 +74,6 @@ func (d *Description) Single() Single {
 			!m.lacks(Expired, ID)
 	}
 	return out
-}
-
-// OneNumbering reports whether the keys of all deposits, or of all requests, grow along the chain, as far as the rules
-// show it: each is its place, or all of them are the same parameter of one source.
-func (d *Description) OneNumbering(kind Kind) bool {
-	from := map[string]bool{}
-	for m, rule := range d.rules() {
-		for i := range rule.effects {
-			switch key := rule.effects[i].key(); {
-			case rule.effects[i].kind != kind:
-			case key != nil && key.typ.text == placeName:
-				from[placeName] = true
-			case key != nil && key.parameter != nil:
-				from[m.Roles[rule.role].Name+" "+key.parameter.name] = true
-			default: // computed, or set by a companion
-				from[strconv.Itoa(len(from))] = true
-			}
-		}
-	}
-	return len(from) <= 1
 }
 
 // FundsEach reports whether a log that names a request by its number shows that it was funded, for every request.

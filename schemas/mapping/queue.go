@@ -35,18 +35,8 @@ func Together(all []*Mapping) error {
 
 // keyIsPlace reports whether the rule itself sets the key of a deposit or request to its place.
 func (e *emission) keyIsPlace() bool {
-	key := e.key()
-	return key != nil && key.typ.text == placeName
-}
-
-// key returns the value to which the rule itself sets the key of a deposit or request, nil if it does not set it.
-func (e *emission) key() *value {
-	for i := range e.sets {
-		if e.sets[i].field.field == ID {
-			return &e.sets[i].value
-		}
-	}
-	return nil
+	return slices.ContainsFunc(e.sets,
+		func(s assignment) bool { return s.field.field == ID && s.value.typ.text == placeName })
 }
 
 // namesKey reports whether an effect of the rule names deposits or requests by a parameter of its event, or of its

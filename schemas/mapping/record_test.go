@@ -302,58 +302,6 @@ events:
 	}
 }
 
-// TestOneNumbering checks which presets number their deposits and requests along the chain: deposits of Midas are
-// numbered by their requests or, if they are done at once, by their places.
-func TestOneNumbering(t *testing.T) {
-	t.Parallel()
-	vault := func(mappings ...string) *Description {
-		d := new(Description)
-		for _, name := range mappings {
-			m, err := Preset(name)
-			must(t, err)
-			d.Ranges = append(d.Ranges, Range{Mapping: m})
-			for _, r := range m.Roles {
-				d.Sources = append(d.Sources, Source{Role: r.Name})
-			}
-		}
-		return d
-	}
-	for _, name := range Presets() {
-		deposits, requests := vault(name).OneNumbering(Deposit), vault(name).OneNumbering(Requested)
-		if deposits != (name != "midas") || !requests {
-			t.Errorf("%s: one numbering of deposits %t, of requests %t", name, deposits, requests)
-		}
-	}
-	for _, c := range []struct {
-		mappings           []string
-		deposits, requests bool
-	}{
-		{[]string{"reference", "reference"}, true, true},
-		{[]string{"erc7540", "lagoon-v0.6"}, true, true},
-		{[]string{"reference", "erc4626"}, false, true},
-		{[]string{"reference", "veda"}, false, false},
-	} {
-		if d := vault(c.mappings...); d.OneNumbering(Deposit) != c.deposits || d.OneNumbering(Requested) != c.requests {
-			t.Errorf("%v: one numbering of deposits %t, of requests %t", c.mappings, d.OneNumbering(Deposit),
-				d.OneNumbering(Requested))
-		}
-	}
-	m, err := Parse("two", []byte(`preset: two
-sources: {vault: required}
-events:
-  - on: Asked(uint256 indexed id, address indexed owner, uint256 shares, uint64 expires)
-    emit: requested
-    set: {key: $id, owner: $owner, shares: $shares, estimate: $shares, expires: $expires}
-  - on: AskedOther(uint256 indexed id, address indexed owner, uint256 shares, uint64 expires)
-    emit: requested
-    set: {key: "add($id, 9223372036854775808)", owner: $owner, shares: $shares, estimate: $shares, expires: $expires}
-`))
-	must(t, err)
-	if d := (&Description{Sources: []Source{{Role: "vault"}}, Ranges: []Range{{Mapping: m}}}); d.OneNumbering(Requested) {
-		t.Error("two queues, of which one has computed keys, have one numbering")
-	}
-}
-
 // capabilities returns the capabilities of a vault that has all sources.
 func (m *Mapping) capabilities() Capabilities {
 	d := Description{Ranges: []Range{{Mapping: m}}}
