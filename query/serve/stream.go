@@ -165,7 +165,8 @@ func (r *Request) onExpensive(ctx context.Context, work func(context.Context) er
 	return r.server.onSlot(ctx, h, r.server.slots.acquire, work)
 }
 
-// onSlot runs queries on an engine slot, which acquire takes, and within RequestTimeout.
+// onSlot runs queries on an engine slot, which acquire takes. The context of work ends after RequestTimeout; work for a
+// whole response has one of its own.
 func (s *Server) onSlot(
 	ctx context.Context, h holder, acquire func(context.Context, holder) (release func(error), err error),
 	work func(context.Context) error,

@@ -34,8 +34,14 @@ var events = [kindCount]Event{
 	KindNavUpdated: NavUpdated{}, KindDepositsSwept: DepositsSwept{}, KindWithdrawalsSettled: WithdrawalsSettled{},
 }
 
-// Zero returns the event of a kind with the zero values of its fields; nil for KindUnknown.
-func (k Kind) Zero() Event { return events[k] }
+// Zero returns the event of a kind with the zero values of its fields; nil for KindUnknown and numbers of no
+// kind.
+func (k Kind) Zero() Event {
+	if k >= kindCount {
+		return nil
+	}
+	return events[k]
+}
 
 // String returns the Solidity event name, and "Unknown" for KindUnknown.
 func (k Kind) String() string {

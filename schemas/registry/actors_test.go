@@ -118,8 +118,8 @@ func TestTheAuditNamesTheLogin(t *testing.T) {
 	commands := append(slices.Concat(slices.Collect(maps.Values(may))...), "migrate")
 	for role, pool := range as {
 		for _, command := range commands {
-			deed := db.AuditParams{Operator: "alice", Command: command, Detail: "d", Outcome: ActionDone}
-			err := db.New(pool).Audit(t.Context(), deed)
+			done := db.AuditParams{Operator: "alice", Command: command, Detail: "d", Outcome: ActionDone}
+			err := db.New(pool).Audit(t.Context(), done)
 			if slices.Contains(may[role], command) && err != nil {
 				t.Errorf("%s cannot record %q: %v", role, command, err)
 			}

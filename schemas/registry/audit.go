@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Outcomes of a deed in the audit.
+// Outcomes of an action in the audit.
 const (
 	ActionDone   = "done"
 	ActionBegun  = "begun"
@@ -28,21 +28,21 @@ type Action struct {
 }
 
 // RecordAction adds an action to the audit; q may belong to the transaction that makes it.
-func RecordAction(ctx context.Context, q *db.Queries, operator string, d Action, outcome string) error {
-	p := db.AuditParams{Operator: printable.Text(operator, printable.Sentence), Command: d.Command, Detail: printable.Text(
-		d.Detail, printable.Message,
+func RecordAction(ctx context.Context, q *db.Queries, operator string, a Action, outcome string) error {
+	p := db.AuditParams{Operator: printable.Text(operator, printable.Sentence), Command: a.Command, Detail: printable.Text(
+		a.Detail, printable.Message,
 	), Outcome: outcome}
-	if d.Partner != 0 {
-		p.PartnerID = &d.Partner
+	if a.Partner != 0 {
+		p.PartnerID = &a.Partner
 	}
 	if err := q.Audit(ctx, p); err != nil {
-		return fmt.Errorf("record `navlog %s` in the audit: %w", d.Command, err)
+		return fmt.Errorf("record `navlog %s` in the audit: %w", a.Command, err)
 	}
 	return nil
 }
 
 // UnknownOutcomeError reports that PostgreSQL did not confirm the end of a change, which may have happened: the server
-// received COMMIT, or did not, before the connection was lost. If it happened, the audit has its deed.
+// received COMMIT, or did not, before the connection was lost. If it happened, the audit has it.
 type UnknownOutcomeError struct{ Err error }
 
 func (e *UnknownOutcomeError) Error() string {
@@ -54,7 +54,7 @@ func (e *UnknownOutcomeError) Error() string {
 // Unwrap returns the error of COMMIT.
 func (e *UnknownOutcomeError) Unwrap() error { return e.Err }
 
-// Change runs do in a transaction and records its deed in the same transaction. If its error is not an
+// Change runs do in a transaction and records its action in the same transaction. If its error is not an
 // *UnknownOutcomeError, nothing was changed.
 func Change(ctx context.Context, pool *pgxpool.Pool, operator string, do func(*db.Queries) (Action, error)) error {
 	committing, ended := false, "" // the server whose session has ended
