@@ -65,7 +65,7 @@ func TestSlowerReaderContinuesFromThePosition(t *testing.T) {
 	readers := []*reader{f.reader(ds[0]), f.reader(ds[1])}
 	name := chainlog.ReferralDeposits(testChain)
 	at := func() int64 { return f.number("SELECT next_offset FROM position WHERE topic = $1", name) }
-	for before := at(); at() <= 2*events; before = at() { // each record has an aborted twin, plus two markers
+	for before := at(); at() <= 2*events; before = at() { // each record was also aborted once, plus two markers
 		for i, r := range readers {
 			was := r.next[place{name, 0}]
 			f.eventually("records were read", func() bool { // a poll may end without any

@@ -14,14 +14,14 @@ import (
 )
 
 // minedAgain returns the transactions of the newest depth blocks, in their order, for random blocks of another branch.
-func (r *rig) minedAgain(depth uint64, dice *rand.Rand) (kept []devchain.Kept) {
+func (r *rig) minedAgain(depth uint64, rng *rand.Rand) (kept []devchain.Kept) {
 	r.t.Helper()
 	at := uint64(0)
 	for n := r.height() - depth + 1; n <= r.height(); n++ {
 		block, err := r.chain.BlockByNumber(r.ctx, new(big.Int).SetUint64(n))
 		r.must(err)
 		for _, tx := range block.Transactions() {
-			at = min(at+dice.Uint64N(3), depth-1)
+			at = min(at+rng.Uint64N(3), depth-1)
 			kept = append(kept, devchain.Kept{Hash: tx.Hash(), Block: at})
 		}
 	}
@@ -33,8 +33,8 @@ func (r *rig) minedAgain(depth uint64, dice *rand.Rand) (kept []devchain.Kept) {
 func TestCommandsThroughCrashesAndReorganisations(t *testing.T) {
 	for _, seed := range few([]uint64{3, 2}) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			r, dice := newRig(t, kfake), rand.New(rand.NewPCG(seed, 0))
-			r.config.Confirmations = Confirmations(dice.IntN(4))
+			r, rng := newRig(t, kfake), rand.New(rand.NewPCG(seed, 0))
+			r.config.Confirmations = Confirmations(rng.IntN(4))
 			all := r.config.Vaults
 			r.config.Vaults = all[1:]
 			r.steps(12)
@@ -51,7 +51,7 @@ func TestCommandsThroughCrashesAndReorganisations(t *testing.T) {
 						return
 					}
 				}
-				p = r.start(killAt(writer.Steps[dice.IntN(len(writer.Steps))], 1+dice.IntN(8)))
+				p = r.start(killAt(writer.Steps[rng.IntN(len(writer.Steps))], 1+rng.IntN(8)))
 			}
 			removed := map[int]bool{}
 			for round := range 30 {
@@ -59,10 +59,10 @@ func TestCommandsThroughCrashesAndReorganisations(t *testing.T) {
 					r.config.Vaults = all
 				}
 				run()
-				switch vault := dice.IntN(len(all)); dice.IntN(6) {
+				switch vault := rng.IntN(len(all)); rng.IntN(6) {
 				case 0, 1:
-					depth := 1 + uint64(dice.IntN(8))
-					r.reorg(depth, r.minedAgain(depth, dice)...)
+					depth := 1 + uint64(rng.IntN(8))
+					r.reorg(depth, r.minedAgain(depth, rng)...)
 				case 2, 3:
 					switch {
 					case round < 8:
@@ -82,8 +82,8 @@ func TestCommandsThroughCrashesAndReorganisations(t *testing.T) {
 						p = nil
 					}
 				}
-				r.steps(dice.IntN(4))
-				if dice.IntN(3) > 0 {
+				r.steps(rng.IntN(4))
+				if rng.IntN(3) > 0 {
 					height := r.height()
 					r.eventually("log at the height, with the commands", func() bool {
 						run()

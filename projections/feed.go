@@ -33,8 +33,8 @@ type chunk struct {
 }
 
 func newFeed(reader *chainlog.Reader, decoder *decode.Decoder, after uint64, maxRows int,
-	gave func(offset int64)) *feed {
-	return &feed{reader: reader, decoder: decoder, after: after, limit: max(1, maxRows/4), onRead: gave,
+	onRead func(offset int64)) *feed {
+	return &feed{reader: reader, decoder: decoder, after: after, limit: max(1, maxRows/4), onRead: onRead,
 		units: make(chan chunk, 2)}
 }
 

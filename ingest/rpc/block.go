@@ -241,9 +241,9 @@ func equalLogs(a, b *event.Log) bool {
 	if a.TxIndex == b.TxIndex {
 		return proto.Equal(a, b)
 	}
-	twin := proto.CloneOf(a)
-	twin.TxIndex = b.TxIndex
-	return (a.TxIndex == 0 || b.TxIndex == 0) && proto.Equal(twin, b)
+	indexed := proto.CloneOf(a)
+	indexed.TxIndex = b.TxIndex
+	return (a.TxIndex == 0 || b.TxIndex == 0) && proto.Equal(indexed, b)
 }
 
 func (p *Pool) awaitBlock(ctx context.Context, n *Node, number uint64) (*Header, error) {

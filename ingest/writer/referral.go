@@ -20,7 +20,7 @@ type referral struct {
 	parent string // the trace context of the record, and later that of the referral
 }
 
-// due returns the live referrals that become due when blocks up to countUpTo are published: those of blocks after
+// due returns the live referrals that become due when blocks up to upTo are published: those of blocks after
 // before, and those of records after seq, which are new and so in no published block.
 func (w *Window) due(mapped *mapping.Vaults, before, upTo, seq uint64) []referral {
 	var records []chainlog.Entry

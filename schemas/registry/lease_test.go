@@ -167,9 +167,9 @@ func TestLeaseIsTaken(t *testing.T) {
 	pool := open(t, migrated.Postgres(t))
 	leases := leasesOf(pool, 300*time.Millisecond)
 	kept, stolen := leases.mustTake(t, 1), leases.mustTake(t, 2)
-	thief := leasesOf(pool, time.Hour)
+	other := leasesOf(pool, time.Hour)
 	exec(t, pool, "UPDATE job_lease SET owner = $1, fence = fence + 1, until = now() + interval '1 hour' WHERE key = 2",
-		thief.Owner)
+		other.Owner)
 	if err := leases.Renew(t.Context()); err != nil || !kept.Safe() {
 		t.Errorf("%v; the other lease is safe: %v", err, kept.Safe())
 	}

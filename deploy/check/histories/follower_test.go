@@ -122,7 +122,7 @@ func (f *follower) killAfter(bytes int64) {
 	}
 }
 
-// cancelKill cancels a strike that has not killed the projector.
+// cancelKill cancels a planned kill that has not happened.
 func (f *follower) cancelKill() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -39,7 +39,7 @@ func echo(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// A echoConn is a program in the namespace that is connected to the echo server.
+// An echoConn is a program in the namespace that is connected to the echo server.
 type echoConn struct {
 	in    interface{ Write([]byte) (int, error) }
 	lines chan string

@@ -176,7 +176,7 @@ func (p *process) kill() {
 }
 
 // killAndCheck kills the process immediately. If it had already exited by itself with a code that a supervisor cannot
-// recover from, putDown returns an error.
+// recover from, killAndCheck returns an error.
 func (p *process) killAndCheck() error {
 	p.kill()
 	if code := p.code(); code != exitKilled && code != exitFailed && !p.deathBegun() {

@@ -16,7 +16,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// A Differences is the result of comparing everything with the chain.
+// Differences are the result of comparing everything with the chain.
 type Differences struct {
 	Logs     int // of the chain that are live in the log
 	Records  int // committed in the log, retractions included

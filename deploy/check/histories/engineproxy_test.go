@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A engineProxy is a proxy between a projector and ClickHouse that closes for good while the projector is sending: to the
+// An engineProxy is a proxy between a projector and ClickHouse that closes for good while the projector is sending: to the
 // engine it looks as if the projector had died. Each direction ends as it does when a process dies, with one exception:
 // the engine's remaining output is read to the end, because the embedded engine does not survive a reset
 // (deploy/engines, relay.go).
